@@ -7,6 +7,7 @@ import itertools
 import math
 import random
 import sys
+import threading
 
 from ucudnn import convolution
 from ucudnn.convolution import Array, Geometry
@@ -114,6 +115,39 @@ def test_refusals(torch, ucudnn):
     expect_refusal(ValueError, lambda: ucudnn.conv2d(x, w, out=torch.empty(2, 4, 4, 3, device="meta")))
 
 
+def test_negated_views(torch, ucudnn):
+    """Their memory has the numbers without the sign."""
+    x, w, bias = torch.randn(2, 3, 6, 5), torch.randn(4, 3, 3, 3), torch.randn(4)
+    expected = torch.nn.functional.conv2d(x, w, bias)
+    negated = [torch._neg_view(-tensor) for tensor in (x, w, bias)]
+    assert all(tensor.is_neg() and tensor.is_contiguous() for tensor in negated)
+    torch.testing.assert_close(ucudnn.conv2d(*negated), expected, rtol=1e-3, atol=1e-3)
+    expect_refusal(ValueError, lambda: ucudnn.conv2d(x, w, out=torch._neg_view(torch.empty_like(expected))))
+
+
+def test_threads():
+    """A thread's handle goes with it."""
+    made, destroyed = [], []
+
+    class Library(convolution._Library):
+        def __init__(self):
+            super().__init__()
+            made.append(self.handle.value)
+
+        def __del__(self):
+            super().__del__()
+            destroyed.append(self.handle.value)
+
+    before, convolution._Library = convolution._Library, Library
+    geometry = Geometry((1, 1), (0, 0), (1, 1))
+    threads = [threading.Thread(target=geometry.output_sizes, args=((1, 1, 5, 5), (1, 1, 3, 3))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+        thread.join()
+    convolution._Library = before
+    assert len(made) == 3 and sorted(made) == sorted(destroyed), (made, destroyed)
+
+
 def test_transposed(torch, ucudnn):
     for ours, theirs, sizes in ((ucudnn.conv_transpose2d, torch.nn.functional.conv_transpose2d, (2, 4, 7, 6)),
                                 (ucudnn.conv_transpose3d, torch.nn.functional.conv_transpose3d, (1, 4, 5, 4, 3))):
@@ -140,6 +174,7 @@ def test_torch():
     import ucudnn
     test_results(torch, ucudnn)
     test_refusals(torch, ucudnn)
+    test_negated_views(torch, ucudnn)
     test_transposed(torch, ucudnn)
     x = torch.randn(2, 6, 5, 4, 3, dtype=torch.float64, requires_grad=True)
     w = torch.randn(4, 3, 3, 3, 3, dtype=torch.float64, requires_grad=True)
@@ -163,6 +198,7 @@ def test_torch():
 
 def main():
     random.seed(1)
+    test_threads()
     test_arrays((2, 4, 12, 9), (6, 4, 3, 3), Geometry((1, 1), (1, 1), (1, 1)))
     test_arrays((1, 4, 13, 9), (6, 2, 3, 2), Geometry((2, 1), (1, 0), (1, 2), groups=2, fma=True))
     test_arrays((1, 3, 6, 5, 4), (2, 3, 3, 3, 3), Geometry((1, 1, 1), (1, 1, 1), (1, 1, 1)))

@@ -6,6 +6,7 @@ free). Tensors should be pinned. PyTorch is imported by the functions that take 
 import ctypes
 import functools
 import os
+import sys
 import threading
 
 from ucudnn import _SONAME
@@ -35,6 +36,11 @@ class _Library:
         self("ucudnnCreate", ctypes.byref(self.handle))
         if not os.environ.get("UCUDNN_DEVICE_MEMORY"):
             self("ucudnnSetDeviceMemory", self.handle, ctypes.c_size_t(_ALL))
+
+    def __del__(self):
+        # With its thread. At the process's end CUDA may be gone before.
+        if not sys.is_finalizing() and getattr(self, "handle", None):
+            self.functions.ucudnnDestroy(self.handle)
 
     def __call__(self, name, *arguments):
         status = getattr(self.functions, name)(*arguments)
@@ -112,6 +118,11 @@ def _array(tensor):
     return Array(tensor.data_ptr(), tensor.shape, str(tensor.dtype).removeprefix("torch."))
 
 
+def _packed(tensor):
+    """The tensor as its memory has it: a view may be negated when it is read."""
+    return tensor.contiguous().resolve_neg()
+
+
 def _end(tensor):
     return tensor.data_ptr() + tensor.numel() * tensor.element_size()
 
@@ -122,7 +133,7 @@ def _result(sizes, inputs, out=None):
     dtype = inputs[0].dtype
     if out is None:
         return torch.empty(sizes, dtype=dtype, pin_memory=torch.cuda.is_available())
-    if out.device.type != "cpu" or out.dtype != dtype or tuple(out.shape) != tuple(sizes) or not out.is_contiguous():
+    if out.device.type != "cpu" or out.dtype != dtype or tuple(out.shape) != tuple(sizes) or not out.is_contiguous() or out.is_neg():
         raise ValueError(f"out must be a contiguous CPU tensor of {tuple(sizes)} and {dtype}")
     if any(out.data_ptr() < _end(tensor) and tensor.data_ptr() < _end(out) for tensor in inputs):
         raise ValueError("out must not overlap what is read: parts of it are written before others are read")
@@ -134,7 +145,7 @@ def _result(sizes, inputs, out=None):
 def _forward(x, w, bias, geometry, activation, out=None):
     if bias is None and activation is not None:
         bias = w.new_zeros(w.shape[0])
-    bias = None if bias is None else bias.contiguous()
+    bias = None if bias is None else _packed(bias)
     y = _result(geometry.output_sizes(x.shape, w.shape), [x, w] if bias is None else [x, w, bias], out)
     forward(_array(x), _array(w), None if bias is None else _array(bias), _array(y), geometry, activation == "relu")
     return y
@@ -169,7 +180,7 @@ def _functions():
         @torch.autograd.function.once_differentiable
         def backward(ctx, dy):
             x, w, y = ctx.saved_tensors
-            dy = (dy if y is None else dy * (y > 0)).contiguous()
+            dy = _packed(dy if y is None else dy * (y > 0))
             needs_x, needs_w, needs_bias = ctx.needs_input_grad[:3]
             dx = _backward_data(w, dy, x.shape, ctx.geometry) if needs_x else None
             dw = _backward_filter(x, dy, w, ctx.geometry) if needs_w else None
@@ -188,7 +199,7 @@ def _functions():
         @staticmethod
         @torch.autograd.function.once_differentiable
         def backward(ctx, dy):
-            (x, w), dy = ctx.saved_tensors, dy.contiguous()
+            (x, w), dy = ctx.saved_tensors, _packed(dy)
             dx = _forward(dy, w, None, ctx.geometry, None) if ctx.needs_input_grad[0] else None
             dw = _backward_filter(dy, x, w, ctx.geometry) if ctx.needs_input_grad[1] else None
             return dx, dw, None, None
@@ -229,7 +240,7 @@ def _convolve(dimensions, x, w, bias, stride, padding, dilation, groups, activat
     if activation not in (None, "relu"):
         raise ValueError(f"there is no activation {activation!r}: None or 'relu'")
     geometry = Geometry(*each, groups, fma=not torch.backends.cudnn.allow_tf32)
-    x, w = x.contiguous(), w.contiguous()
+    x, w = _packed(x), _packed(w)
     if _has_gradients(tensors, out):
         return _functions()[0].apply(x, w, bias, geometry, activation)
     return _forward(x, w, bias, geometry, activation, out)
@@ -244,7 +255,7 @@ def _transpose(dimensions, x, w, stride, padding, output_padding, groups, dilati
     sizes = (x.shape[0], w.shape[1] * groups, *spatial)
     if geometry.output_sizes(sizes, w.shape) != tuple(x.shape):
         raise ValueError(f"a transposed filter of {tuple(w.shape)} does not fit an input of {tuple(x.shape)}")
-    x, w = x.contiguous(), w.contiguous()
+    x, w = _packed(x), _packed(w)
     if _has_gradients([x, w], out):
         return _functions()[1].apply(x, w, sizes, geometry)
     return _backward_data(w, x, sizes, geometry, out)
