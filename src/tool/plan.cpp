@@ -36,7 +36,7 @@ struct Planned {
   std::vector<ucudnnMicroBatches_t> candidates;
   std::vector<Point> front;
   std::optional<PlanDescription> choice;
-  double planningMs = 0;  ///< of the choice
+  double planningMs = 0;                  ///< of the choice
   std::vector<PlanDescription> accuracy;  ///< the front of time and error, if it is asked for
   std::string error;
 };
