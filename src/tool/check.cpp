@@ -98,7 +98,7 @@ class Checking {
         findings_.liars.push_back({next.layer->name,
                                    toText(next.operation),
                                    next.layer->shape(),
-                                   ucudnn::toText(next.problem.operation, kernel.offer.kernel),
+                                   ucudnn::toText(next.problem.operation, kernel.offer->kernel),
                                    verdict.why});
     }
   }
@@ -115,9 +115,9 @@ class Checking {
       KernelToCheck checked;
       checked.batch = batch;
       checked.kernel = kernel.built;
-      checked.workspaceBytes = kernel.offer.workspaceBytes;
-      checked.accurate = kernel.offer.accurate;
-      checked.mustRepeat = kernel.offer.deterministic;
+      checked.workspaceBytes = kernel.offer->workspaceBytes;
+      checked.accurate = kernel.offer->accurate;
+      checked.mustRepeat = kernel.offer->deterministic;
       return checker.check(checked);
     } catch (const Error&) {
       return {};

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/source.hpp"
+#include "tool/device.hpp"
 #include "tool/offered_kernels.hpp"
 
 namespace ucudnn::tool {
@@ -17,7 +18,7 @@ std::vector<KernelAhead> buildAll(int device, cudnnHandle_t handle, const Proble
   PreparedKernels prepared(handle, problem);
   std::vector<KernelAhead> all;
   for (const KernelOffer& offer : allKernels(handle, problem)) {
-    all.push_back({offer, nullptr});
+    all.push_back({std::make_shared<const KernelOffer>(offer), nullptr});
     try {
       all.back().built = prepared.build(problem.batch(), offer.kernel, offer.calls);
     } catch (const Error&) {  // the caller counts those that are not built

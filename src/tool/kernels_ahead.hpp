@@ -1,20 +1,25 @@
 // Kernels that threads build while others run.
 #pragma once
 
+#include <cudnn.h>
+
 #include <cstddef>
 #include <deque>
 #include <future>
 #include <memory>
 #include <vector>
 
-#include "kernels/kernel.hpp"
-#include "problem/problem.hpp"
-#include "tool/device.hpp"
+// Not included: their headers can't follow the public one, which overloads cuDNN's functions.
+namespace ucudnn {
+class BuiltKernel;
+struct KernelOffer;
+struct Problem;
+}  // namespace ucudnn
 
 namespace ucudnn::tool {
 
 struct KernelAhead {
-  KernelOffer offer;
+  std::shared_ptr<const KernelOffer> offer;
   std::shared_ptr<const BuiltKernel> built;  ///< null: cuDNN can't build it
 };
 
