@@ -177,6 +177,7 @@ int checkAll(const CheckOptions& options, const std::string& command) {
     const Interruption interruption;
     const std::vector<ToCheck> all = problemsOf(layers, options);
     std::vector<Problem> problems;
+    problems.reserve(all.size());
     for (const ToCheck& each : all) problems.push_back(each.problem);
     KernelsAhead ahead(std::move(problems));
     Progress progress(all.size());
