@@ -37,10 +37,9 @@ std::vector<Part> partsOf(const Problem& problem, const EngineConfiguration& val
 /// The base of all built engines: an engine's plans, one for each of its graphs.
 class BuiltEngine : public BuiltKernel {
  public:
-  BuiltEngine(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
-      : whole_(part.whole) {
+  BuiltEngine(const EnginePart& part, ConfiguredEngine& engine) : whole_(part.whole) {
     for (std::size_t i = 0; i < engine.graphs(); ++i) {
-      plans_.push_back(makeExecutionPlan(device, engine.at(i)));
+      plans_.push_back(engine.takePlan(i));
       engineBytes_ = std::max(engineBytes_, workspaceOfPlan(plans_.back()));
     }
     workspaceBytes_ = part.workspaceBytes(engineBytes_);
@@ -89,8 +88,8 @@ class BuiltEngine : public BuiltKernel {
 /// Runs tiles, mostly a single one.
 class BuiltTiles final : public BuiltEngine {
  public:
-  BuiltTiles(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
-      : BuiltEngine(device, part, engine), parts_(part.parts) {}
+  BuiltTiles(const EnginePart& part, ConfiguredEngine& engine)
+      : BuiltEngine(part, engine), parts_(part.parts) {}
 
   cudnnStatus_t enqueue(cudnnHandle_t handle,
                         const ConvolutionPointers& pointers,
@@ -114,8 +113,8 @@ class BuiltTiles final : public BuiltEngine {
 
 class BuiltFolded final : public BuiltEngine {
  public:
-  BuiltFolded(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
-      : BuiltEngine(device, part, engine), folding_(part.whole) {}
+  BuiltFolded(const EnginePart& part, ConfiguredEngine& engine)
+      : BuiltEngine(part, engine), folding_(part.whole) {}
 
   /// Computes the wide gradient and copies the caller's from it. To add, it first copies the
   /// caller's gradient into the wide one.
@@ -140,8 +139,8 @@ class BuiltFolded final : public BuiltEngine {
 
 class BuiltSums final : public BuiltEngine {
  public:
-  BuiltSums(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
-      : BuiltEngine(device, part, engine),
+  BuiltSums(const EnginePart& part, ConfiguredEngine& engine)
+      : BuiltEngine(part, engine),
         parts_(part.parts),
         copies_(part.problem),
         inputs_(parts_.front().problem),
@@ -214,8 +213,8 @@ class BandSum {
 /// Runs on copies of the call's tensors, one band after another.
 class BuiltCopies final : public BuiltEngine {
  public:
-  BuiltCopies(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
-      : BuiltEngine(device, part, engine),
+  BuiltCopies(const EnginePart& part, ConfiguredEngine& engine)
+      : BuiltEngine(part, engine),
         copying_(copyingOf(part.whole, engine.value())),
         engineAdds_(part.engineAdds) {
     if (sumsBands(part.whole, copying_) && isRounded(part.whole.wType)) sum_.emplace(copying_);
@@ -442,14 +441,29 @@ const BackendDescriptor& ConfiguredEngine::at(std::size_t graph) {
   return configured_[graph];
 }
 
-std::shared_ptr<const BuiltKernel> buildEngine(const EngineDevice& device,
-                                               const EnginePart& part,
-                                               ConfiguredEngine& engine) {
+std::size_t ConfiguredEngine::workspaceBytes(std::size_t graph) {
+  if (tellsWorkspaceBeforePlans()) return workspaceOf(at(graph));
+  auto asked = asked_.find(graph);
+  if (asked == asked_.end()) {
+    auto plan = makeExecutionPlan(device_, at(graph));
+    const std::size_t bytes = workspaceOfPlan(plan);
+    asked = asked_.emplace(graph, Asked{std::move(plan), bytes}).first;
+  }
+  return asked->second.bytes;
+}
+
+BackendDescriptor ConfiguredEngine::takePlan(std::size_t graph) {
+  if (const auto asked = asked_.find(graph); asked != asked_.end() && asked->second.plan)
+    return std::move(asked->second.plan);
+  return makeExecutionPlan(device_, at(graph));
+}
+
+std::shared_ptr<const BuiltKernel> buildEngine(const EnginePart& part, ConfiguredEngine& engine) {
   const EngineConfiguration& value = engine.value();
-  if (value.folds != 1) return std::make_shared<const BuiltFolded>(device, part, engine);
-  if (value.sums != 1) return std::make_shared<const BuiltSums>(device, part, engine);
-  if (value.blocks != 0) return std::make_shared<const BuiltCopies>(device, part, engine);
-  return std::make_shared<const BuiltTiles>(device, part, engine);
+  if (value.folds != 1) return std::make_shared<const BuiltFolded>(part, engine);
+  if (value.sums != 1) return std::make_shared<const BuiltSums>(part, engine);
+  if (value.blocks != 0) return std::make_shared<const BuiltCopies>(part, engine);
+  return std::make_shared<const BuiltTiles>(part, engine);
 }
 
 }  // namespace ucudnn

@@ -5,6 +5,7 @@
 
 #if UCUDNN_HAS_ENGINES
 
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -62,8 +63,10 @@ class ConfiguredEngine {
   std::size_t graphs() const noexcept { return graphs_.size(); }
   /// Throws Error.
   const BackendDescriptor& at(std::size_t graph);
-  /// The workspace of `at(graph)`. Throws Error.
-  std::size_t workspaceBytes(std::size_t graph) { return workspaceOf(device_, at(graph)); }
+  /// The workspace of `at(graph)`. A plan that must be made to tell it is kept. Throws Error.
+  std::size_t workspaceBytes(std::size_t graph);
+  /// A plan of `at(graph)`: the kept one or a new one. Throws Error.
+  BackendDescriptor takePlan(std::size_t graph);
 
  private:
   const EngineDevice device_;
@@ -71,13 +74,16 @@ class ConfiguredEngine {
   const EngineConfiguration value_;
   std::vector<BackendDescriptor> choices_;  ///< of the knobs; made for the first graph
   std::vector<BackendDescriptor> configured_;
+  struct Asked {
+    BackendDescriptor plan;  ///< null once it is taken
+    std::size_t bytes;
+  };
+  std::map<std::size_t, Asked> asked_;
 };
 
 /// Makes the engine ready to run the calls that `engine` has the part's graphs for. Other calls are
 /// refused before anything is written. Throws Error.
-std::shared_ptr<const BuiltKernel> buildEngine(const EngineDevice& device,
-                                               const EnginePart& part,
-                                               ConfiguredEngine& engine);
+std::shared_ptr<const BuiltKernel> buildEngine(const EnginePart& part, ConfiguredEngine& engine);
 
 }  // namespace ucudnn
 

@@ -42,7 +42,7 @@ class PreparedEngine final : public PreparedKernel {
   std::shared_ptr<const BuiltKernel> build(Calls calls) {
     const EnginePart part(problem_, value_);
     ConfiguredEngine& configured = engine(part, calls);
-    const auto build = [&] { return buildEngine(device_, part, configured); };
+    const auto build = [&] { return buildEngine(part, configured); };
     if (!notesOf(configured.at(0)).isCompiled) return build();
     return compiledOnce(problem_, value_, calls, build);
   }

@@ -207,9 +207,7 @@ bool tellsWorkspaceBeforePlans() noexcept {
   return cudnn().getVersion() >= kFirst;
 }
 
-std::size_t workspaceOf(const EngineDevice& device, const BackendDescriptor& configuration) {
-  if (!tellsWorkspaceBeforePlans())
-    return workspaceOfPlan(makeExecutionPlan(device, configuration));
+std::size_t workspaceOf(const BackendDescriptor& configuration) {
   return static_cast<std::size_t>(
       get<std::int64_t>(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE));
 }

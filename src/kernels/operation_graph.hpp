@@ -91,8 +91,8 @@ std::size_t workspaceOfPlan(const BackendDescriptor& plan);
 /// Whether a configuration has the attribute for its workspace. Before cuDNN 9.2 only its plan
 /// does.
 bool tellsWorkspaceBeforePlans() noexcept;
-/// Asks the configuration, or a plan that it makes for that. Throws Error.
-std::size_t workspaceOf(const EngineDevice& device, const BackendDescriptor& configuration);
+/// REQUIRES: tellsWorkspaceBeforePlans. Throws Error.
+std::size_t workspaceOf(const BackendDescriptor& configuration);
 
 }  // namespace ucudnn
 

@@ -181,7 +181,7 @@ TEST_F(EnginesTest, AllThatAnyModeNamesIsOfferedUnlessBetterOnesTakeNoMoreWorksp
       const OperationGraph graph(device_, problem, 0, kEngineAlignment);
       // Four of the eight better ones need no more.
       const auto isOffered = [&](const EngineConfiguration& value) {
-        const std::size_t bytes = workspaceOf(device_, graph.configuration(device_, value));
+        const std::size_t bytes = workspaceOf(graph.configuration(device_, value));
         const auto needsNoMore = [&](const KernelOffer& o) { return o.workspaceBytes <= bytes; };
         return std::any_of(found.begin(),
                            found.end(),

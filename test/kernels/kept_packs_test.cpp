@@ -96,7 +96,7 @@ class KeptPacksTest : public EnginesTest {
     std::vector<OperationGraph> graphs;
     for (const double beta : {0, 1}) graphs.emplace_back(device_, problem_, beta, kEngineAlignment);
     ConfiguredEngine engine(device_, graphs, value);
-    kernel_ = buildEngine(device_, EnginePart(problem_, value), engine);
+    kernel_ = buildEngine(EnginePart(problem_, value), engine);
     Cudnn table = real;
     table.backendCreateDescriptor = create;
     table.backendDestroyDescriptor = destroy;

@@ -4,6 +4,7 @@
 
 #include "cuda/owners.hpp"
 #include "engines_fixture.hpp"
+#include "kernels/built_engine.hpp"
 #include "kernels/engine_offers.hpp"
 #include "kernels/source.hpp"
 #include "support/operations.hpp"
@@ -33,9 +34,31 @@ TEST_F(OldCudnnTest, ConfigurationsDoNotTellTheirWorkspace) {
   const auto proposals = graph.proposals(device, CUDNN_HEUR_MODE_A);
   ASSERT_FALSE(proposals.empty());
   const auto configuration = graph.configuration(device, proposals.front());
-  EXPECT_THROW(get<std::int64_t>(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE), Error);
-  EXPECT_EQ(workspaceOfPlan(makeExecutionPlan(device, configuration)),
-            workspaceOf(device, configuration));
+  EXPECT_THROW(workspaceOf(configuration), Error);
+  const auto graphs = makeGraphs(device, EnginePart(problem, proposals.front()));
+  ConfiguredEngine engine(device, graphs, proposals.front());
+  EXPECT_EQ(workspaceOfPlan(makeExecutionPlan(device, configuration)), engine.workspaceBytes(0));
+}
+
+// The plan that tells an engine's workspace is the one that runs: to make another would take cuDNN
+// as long again, in the first call of a program.
+TEST_F(OldCudnnTest, NoPlanIsMadeTwice) {
+  const auto finalized = [] { return callCount("cudnnBackendFinalize"); };
+  const EngineDevice device{handle_.get()};
+  for (const Operation operation : kOperations) {
+    const Problem problem = convolution(operation, 16, 64, 96, 27, 5);
+    for (const KernelOffer& offer : engineOffers(device, problem, nullptr)) {
+      PreparedKernels prepared(handle_.get(), problem);
+      const auto asked = prepared.offer(problem.batch(), offer.kernel, Calls::kAll, nullptr);
+      ASSERT_TRUE(asked);
+      const auto before = finalized();
+      const auto again = prepared.offer(problem.batch(), offer.kernel, Calls::kAll, nullptr);
+      ASSERT_TRUE(again);
+      EXPECT_EQ(asked->workspaceBytes, again->workspaceBytes);
+      EXPECT_TRUE(prepared.build(problem.batch(), offer.kernel, Calls::kAll));
+      EXPECT_EQ(before, finalized()) << toText(operation, offer.kernel);
+    }
+  }
 }
 
 TEST_F(OldCudnnTest, EnginesAreOfferedWithTheirWorkspace) {
