@@ -9,6 +9,7 @@
 #include "benchmark/benchmark_run.hpp"
 #include "benchmark_fixture.hpp"
 #include "kernels/engines.hpp"
+#include "support/skips.hpp"
 
 namespace ucudnn::test {
 namespace {
@@ -71,6 +72,7 @@ class CompiledTest : public BenchmarkTest {
 };
 
 TEST_F(CompiledTest, ItFindsWhatIsFoundAtOnce) {
+  UCUDNN_SKIP_WITHOUT_COMPILED_ENGINES();
   for (const Operation operation :
        {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter}) {
     BenchmarkRequest request = ofProgram(40, operation);
@@ -90,6 +92,7 @@ TEST_F(CompiledTest, ItFindsWhatIsFoundAtOnce) {
 }
 
 TEST_F(CompiledTest, NoStepWaitsForTheCompiler) {
+  UCUDNN_SKIP_WITHOUT_COMPILED_ENGINES();
   constexpr double kStallMs = 20;
   setMeasuringCost(true);
   for (const bool aside : {true, false}) {
@@ -113,6 +116,7 @@ TEST_F(CompiledTest, NoStepWaitsForTheCompiler) {
 }
 
 TEST_F(CompiledTest, WhatElseThereIsIsMeasuredMeanwhile) {
+  UCUDNN_SKIP_WITHOUT_COMPILED_ENGINES();
   setCompiling(Compiling::kHeld);
   const BenchmarkRequest request = ofProgram(43);
   BenchmarkRun run(handle_.get(), request);
@@ -128,6 +132,7 @@ TEST_F(CompiledTest, WhatElseThereIsIsMeasuredMeanwhile) {
 }
 
 TEST_F(CompiledTest, WhatCannotBeCompiledIsRefused) {
+  UCUDNN_SKIP_WITHOUT_COMPILED_ENGINES();
   for (const bool aside : {true, false}) {
     setCompiling(Compiling::kFails);
     BenchmarkRequest request = ofProgram(aside ? 44 : 49);
@@ -194,6 +199,7 @@ TEST_F(CompiledTest, EachDeviceHasAThreadOfItsOwn) {
 }
 
 TEST_F(CompiledTest, StepsOnOtherHandlesGoOn) {
+  UCUDNN_SKIP_WITHOUT_COMPILED_ENGINES();
   const CudnnHandle other = makeOwned<CudnnHandle>(cudnnCreate);
   const BenchmarkRequest request = ofProgram(55);
   BenchmarkRun run(handle_.get(), request);
@@ -211,6 +217,7 @@ TEST_F(CompiledTest, StepsOnOtherHandlesGoOn) {
 
 /// The child has none of the threads, and locks that are free.
 TEST_F(CompiledTest, AForkMeanwhileEndsAsUsual) {
+  UCUDNN_SKIP_WITHOUT_COMPILED_ENGINES();
   setCompiling(Compiling::kHeld);
   const BenchmarkRequest request = ofProgram(51);
   BenchmarkRun run(handle_.get(), request);

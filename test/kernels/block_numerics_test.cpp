@@ -7,6 +7,7 @@
 
 #include "blocks_fixture.hpp"
 #include "kernels/channels_last.hpp"
+#include "support/skips.hpp"
 
 namespace ucudnn {
 namespace {
@@ -126,6 +127,7 @@ std::vector<BlockCase> blockCases() {
 class BlockNumericsTest : public BlocksTest, public ::testing::WithParamInterface<BlockCase> {};
 
 TEST_P(BlockNumericsTest, TheyAreTheResultOfPixels) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   const auto& [name, sample, pixels] = GetParam();
   for (const Operation operation : kFusedToo) {
     Problem problem = sample;

@@ -12,6 +12,7 @@
 #include "blocks_fixture.hpp"
 #include "support/operations.hpp"
 #include "support/simulator.hpp"
+#include "support/skips.hpp"
 
 namespace ucudnn {
 namespace {
@@ -30,6 +31,7 @@ void expectBlocksWhileCapturing() {
 }
 
 TEST_F(BlocksTest, TheirCodeIsLoadedBesideACapture) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(expectBlocksWhileCapturing(), ::testing::ExitedWithCode(0), "");
 }
@@ -57,6 +59,7 @@ void expectThatFailureToLoadIsNoAnswer() {
 }
 
 TEST_F(BlocksTest, AFailureToLoadTheirCodeIsNoAnswer) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   if (!onSimulator()) GTEST_SKIP() << "only the simulator makes calls fail";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
@@ -78,6 +81,7 @@ TEST_F(BlocksTest, AStepBecomesChannels) {
 
 /// CUDA has no more than 65535 thread blocks in y and z.
 TEST_F(BlocksTest, LinesMayBeLong) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   BlockCopy copy{};
   copy.samples = copy.channels = copy.height = copy.down = 1;
   copy.rows = copy.columns = 2;
@@ -109,7 +113,7 @@ TEST_F(BlocksTest, WhatHasNoBlocksIsRefused) {
   };
   using P = Problem&;
   constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
-  ASSERT_TRUE(Blocking::exists(changed([](P) {}), 4));
+  ASSERT_EQ(Blocking::exists(changed([](P) {}), 4), kHasBlockCopies);
   const std::vector<Problem> others{
       changed([](P p) { p.wType = CUDNN_DATA_HALF; }),
       changed([](P p) { p.yType = CUDNN_DATA_BFLOAT16; }),
@@ -140,16 +144,17 @@ TEST_F(BlocksTest, WhatHasNoBlocksIsRefused) {
   EXPECT_EQ(Blocking::pixelsOf(endless), 0);
   EXPECT_FALSE(Blocking::exists(endless, 0));
   const Problem manyFilters = changed([](P p) { setSizes(p, 4, 65, false); });
-  EXPECT_TRUE(Blocking::exists(manyFilters, 4));
+  EXPECT_EQ(Blocking::exists(manyFilters, 4), kHasBlockCopies);
   EXPECT_FALSE(Blocking::exists(manyFilters, 16));
   for (const Operation operation : kOperations) {
     const bool isGradient = operation == Operation::kBackwardFilter;
     const Problem half = inHalf(changed([&](P p) { p.operation = operation; }));
-    EXPECT_TRUE(Blocking::exists(half, 4));
-    EXPECT_EQ(Blocking::exists(half, 16), !isGradient) << "the gradient would be rounded twice";
+    EXPECT_EQ(Blocking::exists(half, 4), kHasBlockCopies);
+    EXPECT_EQ(Blocking::exists(half, 16), kHasBlockCopies && !isGradient)
+        << "the gradient would be rounded twice";
   }
   const Problem fused = changed([](P p) { p.operation = Operation::kBiasActivationForward; });
-  EXPECT_TRUE(Blocking::exists(fused, 4));
+  EXPECT_EQ(Blocking::exists(fused, 4), kHasBlockCopies);
   EXPECT_FALSE(Blocking::exists(fused, 16));
   EngineConfiguration value = engines(stem(kVgg)).front();
   EXPECT_FALSE(offer(stem(kVgg), value, 2));
@@ -159,6 +164,7 @@ TEST_F(BlocksTest, WhatHasNoBlocksIsRefused) {
 
 /// Few channels: 16 pixels of an AlexNet's, 4 and 16 of a ResNet's, 4 of a VGG's, none of more.
 TEST_F(BlocksTest, EnginesAreOfferedForBlocksOfFewChannels) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   const auto blocksOf = [&](Problem problem) {
     std::vector<int> pixels;
     for (const KernelOffer& offer :

@@ -9,6 +9,7 @@
 #include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
 #include "kernels/engines.hpp"
+#include "support/skips.hpp"
 
 namespace ucudnn::test {
 
@@ -47,6 +48,7 @@ class EnginesTest : public ::testing::Test {
   void SetUp() override { describe(kH200); }
 
   void describe(const std::string& device) {
+    UCUDNN_SKIP_WITHOUT_DEVICE_DESCRIPTIONS();
     try {
       properties_ = makeBackend(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
       setAttribute(properties_,

@@ -13,6 +13,7 @@
 #include "device_kernels.hpp"
 #include "kernels/algorithms.hpp"
 #include "support/operations.hpp"
+#include "support/skips.hpp"
 
 namespace ucudnn {
 namespace {
@@ -100,6 +101,7 @@ std::vector<PlaneCase> planeCases() {
 class PlaneNumericsTest : public PlanesTest, public ::testing::WithParamInterface<PlaneCase> {};
 
 TEST_P(PlaneNumericsTest, TheyAreTheResultOfSteps) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   int compared = 0;
   for (const Operation operation : kOperations) {
     Problem problem = GetParam().problem;
@@ -126,6 +128,7 @@ INSTANTIATE_TEST_SUITE_P(Cases,
                          [](const auto& test) { return test.param.name; });
 
 TEST_F(PlanesTest, AreOfAlgorithmsThatTransformAndTheirCopies) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   for (const Operation operation : kOperations) {
     Problem problem = stepping(kSpeech, 32, 16);
     problem.operation = operation;
@@ -164,6 +167,7 @@ TEST_F(PlanesTest, AreOfAlgorithmsThatTransformAndTheirCopies) {
 
 /// A part's planes and filter are a share of the whole's, and so is what transforms them.
 TEST_F(PlanesTest, PartsNeedLessWorkspace) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   for (const Operation operation : kOperations) {
     Problem problem = stepping({40, 5, 1, 2}, 64, 16);
     problem.operation = operation;
@@ -190,6 +194,7 @@ TEST_F(PlanesTest, PartsNeedLessWorkspace) {
 
 /// With 4 rows, 3 bands would have 2, 2 and none.
 TEST_F(PlanesTest, NoBandIsWithoutRows) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   const auto hasThreeBands = [&](int size) {
     const Problem problem = stepping({size, 5, 0, 2}, {40, 5, 0, 2}, 8);
     const auto offers = planes(problem);
@@ -204,6 +209,7 @@ TEST_F(PlanesTest, NoBandIsWithoutRows) {
 
 /// Without a step planes are plain copies. Those are for tiles, of large filters without TF32.
 TEST_F(PlanesTest, WithoutAStepThereAreOnlyTiles) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   const auto cuts = [&](const Problem& problem) {
     Cuts found;
     for (const KernelOffer& offer : planes(problem))
@@ -246,14 +252,15 @@ TEST_F(PlanesTest, AreNotOfferedWhereBlocksAreFaster) {
     });
   };
   EXPECT_FALSE(areOffered(4, CUDNN_DEFAULT_MATH, true));
-  EXPECT_TRUE(areOffered(4, CUDNN_DEFAULT_MATH, false));
-  EXPECT_TRUE(areOffered(4, CUDNN_FMA_MATH, true));
-  EXPECT_TRUE(areOffered(5, CUDNN_DEFAULT_MATH, true));
+  EXPECT_EQ(areOffered(4, CUDNN_DEFAULT_MATH, false), kHasBlockCopies);
+  EXPECT_EQ(areOffered(4, CUDNN_FMA_MATH, true), kHasBlockCopies);
+  EXPECT_EQ(areOffered(5, CUDNN_DEFAULT_MATH, true), kHasBlockCopies);
 }
 
 // cuDNN 9.19 has no descriptor of a tensor of 2^31 elements. At fewer samples there are planes, and
 // a database says so of the problem at any batch size.
 TEST_F(PlanesTest, NoneHaveMoreElementsThanCudnnsTensors) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   Problem large = stepping({252, 9, 4, 2}, 31);
   large = large.withBatch(1025);
   ASSERT_LT(large.xBytes() / sizeof(float), std::size_t{1} << 31);

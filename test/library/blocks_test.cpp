@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "../support/simulator.hpp"
+#include "../support/skips.hpp"
 #include "replay.hpp"
 
 namespace ucudnn::test {
@@ -94,6 +95,7 @@ class BlocksTest : public ReplayFixture, public ::testing::WithParamInterface<Bl
   void SetUp() override {
     ReplayFixture::SetUp();
     if (IsSkipped()) return;
+    UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
     if (!onSimulator()) GTEST_SKIP() << "what blocks need is known of the simulator's engines";
     if (GetParam().isInPlanes())
       forcePlanes(database(), kEnough);

@@ -23,7 +23,8 @@ class ChecksTest : public LibraryTest {
     LibraryTest::TearDown();
   }
 
-  /// The simulator's fastest engine for such a filter gradient is one that may lie.
+  /// The simulator's fastest engine for such a filter gradient is one that may lie. With 40 channels
+  /// it is that with copies of ours alone.
   static constexpr ucudnnOperation_t kOperation = UCUDNN_BACKWARD_FILTER;
   /// Each number is another problem, of which nothing is known.
   static ConvolutionCase caseOf(int number) {
@@ -31,7 +32,7 @@ class ChecksTest : public LibraryTest {
     next.name = "checked";
     next.math = CUDNN_DEFAULT_MATH;
     next.batch = 2;
-    next.channels = next.filters = 40;
+    next.channels = next.filters = 20;
     next.batchGap = 4 * number;
     return next;
   }

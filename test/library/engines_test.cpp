@@ -1,6 +1,8 @@
 // Plans of the graph API's engines: split against undivided results, and what runs where a call
 // suits no engine.
+#include "../support/no_errata.hpp"
 #include "../support/simulator.hpp"
+#include "../support/temporary_directory.hpp"
 #include "fused.hpp"
 #include "replay.hpp"
 
@@ -88,6 +90,13 @@ class EnginesTest : public LibraryTest, public ::testing::WithParamInterface<Con
         distance(convolution.geometry(operation), convolution.output(operation).read(), expected);
     EXPECT_LE(far, std::max(toleranceBetweenAlgorithms(), tolerance(convolution.parameters())));
   }
+
+ private:
+  const TemporaryDirectory files_;
+  const std::unique_ptr<const EnvironmentGuard> errata_ =
+      onSimulator() ? std::make_unique<EnvironmentGuard>("CUDNN_ERRATA_JSON_FILE",
+                                                         writeNoErrata(files_.file("errata.json")))
+                    : nullptr;
 };
 
 TEST_P(EnginesTest, RightWhateverTheFactors) {

@@ -3,6 +3,7 @@
 #include <regex>
 
 #include "../support/simulator.hpp"
+#include "../support/skips.hpp"
 #include "child.hpp"
 #include "fixture.hpp"
 
@@ -222,6 +223,7 @@ TEST_F(EngineFaultTest, AnyCallOfAPlannedRunOfTilesMayFail) {
 
 // Beta is 1 again; what blocks compute is added to the client's output at the end.
 TEST_F(EngineFaultTest, AnyCallOfAPlannedRunOfBlocksMayFail) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   for (const int step : {1, 2}) {
     SCOPED_TRACE("step " + std::to_string(step));
     ConvolutionCase parameters = smallCase();

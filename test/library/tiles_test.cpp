@@ -1,6 +1,8 @@
 // Plans of engines that compute a tile at a time, of problems so small that only a database says
 // so: the results, and replay.
+#include "../support/no_errata.hpp"
 #include "../support/simulator.hpp"
+#include "../support/temporary_directory.hpp"
 #include "replay.hpp"
 
 namespace ucudnn::test {
@@ -66,6 +68,9 @@ class TilesTest : public ReplayFixture, public ::testing::WithParamInterface<Con
 
  private:
   const EnvironmentGuard engines_{"UCUDNN_KERNELS", "engines"};
+  const TemporaryDirectory files_;
+  const EnvironmentGuard errata_{"CUDNN_ERRATA_JSON_FILE",
+                                 writeNoErrata(files_.file("errata.json"))};
 };
 
 TEST_P(TilesTest, RightWhateverTheFactors) {

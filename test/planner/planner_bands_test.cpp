@@ -9,6 +9,7 @@
 #include "planner_fixture.hpp"
 #include "support/operations.hpp"
 #include "support/simulator.hpp"
+#include "support/skips.hpp"
 
 namespace ucudnn::test {
 namespace {
@@ -48,6 +49,7 @@ class PlannerBandsTest : public PlannerTest {
 
 /// Until it is measured another engine than the client's runs.
 TEST_F(PlannerBandsTest, AnUnmeasuredSampleRunsInTheLargestBandsThatFit) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   settings_.benchmarkShare = 0;
   for (const Operation operation : kOperations) {
     Planner planner;

@@ -4,6 +4,7 @@
 
 #include "planner/planner.hpp"
 #include "planner_engines_fixture.hpp"
+#include "support/skips.hpp"
 
 namespace ucudnn::test {
 namespace {
@@ -28,11 +29,12 @@ class PlannerCompiledTest : public PlannerEnginesTest {
     const Kernel kernel = parseKernel(problem, "eng71").value().kernel;
     const auto own =
         offeredKernel(handle_.get(), problem, nullptr, kernel, nullptr, Calls::kOverwriting);
-    EXPECT_TRUE(own && own->compiled);
-    PlanRequest wanted = request(planner, own->workspaceBytes, problem);
+    EXPECT_EQ(own && own->compiled, offersCompiledEngines());
+    const std::size_t ownBytes = own ? own->workspaceBytes : kEnginesLimit;
+    PlanRequest wanted = request(planner, ownBytes, problem);
     wanted.suitsEngines = true;
     wanted.calls = CallKind::kOverwriting;
-    wanted.own = OwnKernel{own->kernel, own->workspaceBytes};
+    wanted.own = OwnKernel{kernel, ownBytes};
     wanted.callsSince = 100;
     return wanted;
   }
@@ -57,6 +59,7 @@ class PlannerCompiledTest : public PlannerEnginesTest {
 };
 
 TEST_F(PlannerCompiledTest, NoCallWaitsForTheCompiler) {
+  UCUDNN_SKIP_WITHOUT_COMPILED_ENGINES();
   constexpr double kDefaultStallMs = 20;
   settings_.benchmarkStallMs = 1e-6;  // a step a call: the simulator's take no time of the host's
   Planner planner, alone;
@@ -92,6 +95,7 @@ TEST_F(PlannerCompiledTest, WhatCannotBeCompiledIsNotAskedForAgain) {
   setCompiling(Compiling::kFails);
   const Answered answered = callUntilFinal(planner, wanted, 0);
   EXPECT_TRUE(answered.last.isFinal);
+  EXPECT_FALSE(answered.last.plan) << "what has no time is never replaced";
   EXPECT_FALSE(answered.last.ownIsBest);
   const auto built = callCount("cudnnBackendFinalize");
   planner.answer(wanted, Measuring::kWhenItPays);

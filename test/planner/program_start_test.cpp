@@ -10,6 +10,7 @@
 #include "kernels/engines.hpp"
 #include "planner_engines_fixture.hpp"
 #include "support/host_clock.hpp"
+#include "support/skips.hpp"
 
 namespace ucudnn::test {
 namespace {
@@ -55,7 +56,7 @@ class ProgramStartTest : public PlannerTest {
     arithmetic_ = Arithmetic::kFull;  // there are copies to blocks with it only
     PlannerTest::SetUp();
     if (IsSkipped()) return;
-    ASSERT_TRUE(hasBlockCopies());
+    ASSERT_EQ(hasBlockCopies(), kHasBlockCopies);
     setArithmetic(Arithmetic::kOff);
     settings_.graphMemoryBytes = 0;
     settings_.kernels = Kernels::kAll;
@@ -165,8 +166,10 @@ TEST_F(ProgramStartTest, WhatRunsInPartsIsReplacedSoon) {
   }
   RecordProperty("of_plain", std::to_string((sum.callsMs + sum.planningMs) / (kSteps * plainMs)));
   RecordProperty("longest_ms", std::to_string(longestMs));
-  EXPECT_LE(5, last.measured);
-  EXPECT_GT(0.97 * first.callsMs, last.callsMs);
+  if (kHasBlockCopies) {  // without them few plans are faster than the parts
+    EXPECT_LE(5, last.measured);
+    EXPECT_GT(0.97 * first.callsMs, last.callsMs);
+  }
   EXPECT_GT(1.25 * kSteps * plainMs, sum.callsMs + sum.planningMs);
   EXPECT_GT(settings_.benchmarkStallMs, longestMs);
 }

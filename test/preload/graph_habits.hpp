@@ -57,6 +57,14 @@ class GraphHabits : GraphLayer {
     execute(handle, plan, 40, results);
   }
 
+  static bool needsNoWorkspace(cudnnHandle_t handle, const Backend& configuration) {
+    const std::size_t bytes = configurationsTellWorkspace()
+                                  ? bytesOf(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE)
+                                  : bytesOf(planOf(handle, configuration).finalize(),
+                                            CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+    return bytes == 0;
+  }
+
   /// Filter gradients by each deterministic engine that needs no workspace.
   void exact(cudnnHandle_t handle, std::vector<float>& results) {
     const Backend built = graph(handle, GraphOperation::kBackwardFilter);
@@ -70,7 +78,7 @@ class GraphHabits : GraphLayer {
       if (cudnnBackendFinalize(engine.get()) != CUDNN_STATUS_SUCCESS) continue;
       configuration.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
       if (cudnnBackendFinalize(configuration.get()) == CUDNN_STATUS_SUCCESS &&
-          bytesOf(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE) == 0 &&
+          needsNoWorkspace(handle, configuration) &&
           !hasNote(configuration, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC))
         execute(handle, planOf(handle, configuration).finalize(), 4, results);
     }

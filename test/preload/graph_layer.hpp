@@ -14,7 +14,7 @@ namespace plain {
 enum class GraphUse {
   kFirst,    ///< the first one runs
   kAll,      ///< all run, as a program that tunes itself times them
-  kUnasked,  ///< the first one runs, in the workspace that its configuration names
+  kUnasked,  ///< the first one runs, in workspace that it was not asked for
 };
 
 /// The operation on x, w and y, in this order; it says which of them is the output.
@@ -240,6 +240,17 @@ class GraphLayer {
     return plan;
   }
 
+  /// Whether a configuration tells its workspace. Before cuDNN 9.2 only plans do.
+  static bool configurationsTellWorkspace() { return cudnnGetVersion() >= 90200; }
+
+  /// Workspace for a plan of the configuration that is not asked: plenty where nothing else tells.
+  static std::size_t workspaceUnasked(const Backend& configuration) {
+    constexpr std::size_t kPlenty = std::size_t{32} << 20;
+    return configurationsTellWorkspace()
+               ? bytesOf(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE)
+               : kPlenty;
+  }
+
   struct Planned {
     Backend plan;
     std::size_t bytes;
@@ -251,7 +262,7 @@ class GraphLayer {
       Backend plan = planOf(handle, configuration);
       if (cudnnBackendFinalize(plan.get()) != CUDNN_STATUS_SUCCESS) continue;
       const std::size_t bytes = use == GraphUse::kUnasked
-                                    ? bytesOf(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE)
+                                    ? workspaceUnasked(configuration)
                                     : bytesOf(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
       plans.push_back({std::move(plan), bytes});
       if (use == GraphUse::kFirst || use == GraphUse::kUnasked) break;

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "preload/preload_fixture.hpp"
+#include "support/no_errata.hpp"
 
 namespace ucudnn::test {
 namespace {
@@ -207,7 +208,9 @@ TEST_F(PreloadPartsTest, APassingFailureFailsNoExecution) {
 
 // Each engine is called twice, then captured.
 TEST_F(PreloadPartsTest, GroupsAndVolumesRunInPartsAlsoWhereTheyAreCaptured) {
-  runUnmeasured("shapes", "UCUDNN_WORKSPACE_LIMIT=100000 ");
+  runUnmeasured("shapes",
+                "UCUDNN_WORKSPACE_LIMIT=100000 CUDNN_ERRATA_JSON_FILE=" +
+                    writeNoErrata(file("errata.json")) + " ");
   for (const char* const operation : kOperations)
     for (const char* const shape : {"groups=2", "x=float:*,48,6,6,6/"}) {
       const auto inParts = traceLines(operation, shape, "\tsplit, not measured yet\t");
