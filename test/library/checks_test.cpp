@@ -23,8 +23,8 @@ class ChecksTest : public LibraryTest {
     LibraryTest::TearDown();
   }
 
-  /// The simulator's fastest engine for such a filter gradient is one that may lie. With 40 channels
-  /// it is that with copies of ours alone.
+  /// The simulator's fastest engine for such a filter gradient is one that may lie. With 40
+  /// channels it is that with copies of ours alone.
   static constexpr ucudnnOperation_t kOperation = UCUDNN_BACKWARD_FILTER;
   /// Each number is another problem, of which nothing is known.
   static ConvolutionCase caseOf(int number) {
