@@ -133,7 +133,8 @@ def _result(sizes, inputs, out=None):
     dtype = inputs[0].dtype
     if out is None:
         return torch.empty(sizes, dtype=dtype, pin_memory=torch.cuda.is_available())
-    if out.device.type != "cpu" or out.dtype != dtype or tuple(out.shape) != tuple(sizes) or not out.is_contiguous() or out.is_neg():
+    fits = out.device.type == "cpu" and out.dtype == dtype and tuple(out.shape) == tuple(sizes)
+    if not fits or not out.is_contiguous() or out.is_neg():
         raise ValueError(f"out must be a contiguous CPU tensor of {tuple(sizes)} and {dtype}")
     if any(out.data_ptr() < _end(tensor) and tensor.data_ptr() < _end(out) for tensor in inputs):
         raise ValueError("out must not overlap what is read: parts of it are written before others are read")
