@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <iostream>
 #include <unordered_set>
 #include <utility>
@@ -41,6 +42,7 @@ struct Findings {
   long long late = 0;       ///< for want of time
   std::vector<Liar> liars;
   bool isWhole = true;  ///< the time was enough
+  double seconds = 0;
 };
 
 struct ToCheck {
@@ -48,6 +50,15 @@ struct ToCheck {
   ucudnnOperation_t operation;
   Problem problem;
 };
+
+/// A layer of a tensor of 2^31 elements or more never runs whole: its parts are checked.
+void cut(Layer& layer) {
+  constexpr double kMostElements = 2147483647;
+  layer.batch = std::min(layer.batch, kMostBatch);
+  int& outermost = layer.size.front();
+  while (layer.mostElements() > kMostElements && outermost > 2 * layer.kernel.front())
+    outermost = (outermost + 1) / 2;
+}
 
 /// Each problem once: lists share layers.
 std::vector<ToCheck> problemsOf(const std::vector<Layer>& layers, const CheckOptions& options) {
@@ -106,7 +117,11 @@ class Checking {
   bool isOver() const { return Clock::now() >= end_; }
   void stop() noexcept { findings_.isWhole = false; }
 
-  const Findings& findings() const noexcept { return findings_; }
+  Findings findings() const {
+    Findings all = findings_;
+    all.seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+    return all;
+  }
 
  private:
   static KernelVerdict verdictOf(KernelChecker& checker, int batch, const KernelAhead& kernel) {
@@ -125,7 +140,8 @@ class Checking {
   }
 
   cudnnHandle_t handle_;
-  Clock::time_point end_ = Clock::now() + std::chrono::hours(24 * 365);
+  Clock::time_point begin_ = Clock::now();
+  Clock::time_point end_ = begin_ + std::chrono::hours(24 * 365);
   Findings findings_;
   KnownOutputs known_;
 };
@@ -142,6 +158,7 @@ nlohmann::ordered_json toJson(const Findings& findings) {
           {"unchecked", findings.unchecked},
           {"late", findings.late},
           {"time_was_enough", findings.isWhole},
+          {"seconds", std::round(10 * findings.seconds) / 10},
           {"wrong", std::move(liars)}};
 }
 
@@ -167,7 +184,7 @@ int checkAll(const CheckOptions& options, const std::string& command) {
   std::vector<Layer> layers =
       filterLayers(readLayers(options.files, options.batchSize), options.patterns);
   if (options.batchSize == 0)
-    for (Layer& layer : layers) layer.batch = std::min(layer.batch, kMostBatch);
+    for (Layer& layer : layers) cut(layer);
   OutputFile json("--json", options.jsonFile);
   useDevice(options.device);
   const Stream stream = makeStream();
@@ -195,7 +212,7 @@ int checkAll(const CheckOptions& options, const std::string& command) {
       }
     }
   }
-  const Findings& findings = checking.findings();
+  const Findings findings = checking.findings();
   if (!json.isStandardOutput()) print(findings);
   json.write([&](std::ostream& out) {
     nlohmann::ordered_json all = {{"machine", describeMachine(options.device, command)}};
