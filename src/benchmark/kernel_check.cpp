@@ -40,17 +40,21 @@ std::string whyWrong(const KernelToCheck& checked,
   for (const ExactOutput& output : exact) squares += std::pow(times * output.value, 2);
   const double size = std::sqrt(squares / static_cast<double>(exact.size()));
   const Tolerance tolerance = toleranceOf(problem, checked.accurate);
+  std::string first;
+  std::size_t wrong = 0;
   for (std::size_t i = 0; i < exact.size(); ++i) {
     const double expected = times * exact[i].value;
     const double most = tolerance.ofItself * std::abs(expected) + tolerance.ofAll * size;
-    if (!(std::abs(values[i] - expected) <= most))  // a NaN is not
-      return fmt::format("its output {} is {:.6g}, not {:.6g} (of some {:.3g})",
-                         exact[i].offset,
-                         values[i],
-                         expected,
-                         size);
+    if (std::abs(values[i] - expected) <= most) continue;  // a NaN is not
+    if (++wrong == 1)
+      first = fmt::format("its output {} is {:.6g}, not {:.6g} (of some {:.3g})",
+                          exact[i].offset,
+                          values[i],
+                          expected,
+                          size);
   }
-  return {};
+  if (wrong > 1) first += fmt::format("; {} of {} are wrong", wrong, exact.size());
+  return first;
 }
 
 }  // namespace
