@@ -8,6 +8,7 @@
 #include "api/queries.hpp"
 #include "context/plan_workspace.hpp"
 #include "graph/client_graph.hpp"
+#include "graph/told_workspaces.hpp"
 #include "graph/tracked.hpp"
 
 using namespace ucudnn;
@@ -117,6 +118,8 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
     }
     made->algorithm = offer->kernel.id;
   }
+  if (made->needsMore())
+    toldWorkspaces().add(graph.problem, needed, {made->grantedBytes, made->algorithm});
   return made;
 }
 
@@ -126,6 +129,34 @@ const ClientConvolution* answerFor(cudnnBackendDescriptor_t descriptor, std::int
   if (plan == nullptr || plan->graph() == nullptr || neededBytes < 0) return nullptr;
   return plan->answer(
       [&] { return makeAnswer(descriptor, *plan, static_cast<std::size_t>(neededBytes)); });
+}
+
+/// How to run a plan that was not asked for its workspace; null: cuDNN runs it. The client may have
+/// asked another like it, and was told of less than cuDNN's engine would write. Throws Error,
+/// std::bad_alloc.
+const ClientConvolution* answerUnasked(cudnnBackendDescriptor_t descriptor, PlanDescription& plan) {
+  if (toldWorkspaces().isEmpty() || !plan.isUnderstood() || !plan.graph()->isUnderstood ||
+      plan.why() != nullptr)
+    return nullptr;
+  const ClientGraph& graph = *plan.graph();
+  std::int64_t needed = 0, count = 0;
+  if (cudnn().backendGetAttribute(descriptor,
+                                  CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                  CUDNN_TYPE_INT64,
+                                  1,
+                                  &count,
+                                  &needed) != CUDNN_STATUS_SUCCESS)
+    return nullptr;
+  const auto neededBytes = static_cast<std::size_t>(std::max<std::int64_t>(needed, 0));
+  const auto told = toldWorkspaces().find(graph.problem, neededBytes);
+  if (!told) return nullptr;
+  return plan.answer([&] {
+    auto made = std::make_unique<ClientConvolution>(
+        graph, numericsOf(graph.operation, descriptor), neededBytes);
+    made->grantedBytes = told->bytes;
+    made->algorithm = told->algorithm;
+    return std::unique_ptr<const ClientConvolution>(std::move(made));
+  });
 }
 
 /// Runs a plan of ours with the pointers of a pack. Empty: we don't understand the pack.
@@ -249,11 +280,17 @@ cudnnStatus_t ucudnnBackendGetAttribute(cudnnBackendDescriptor_t const descripto
 cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
                                    cudnnBackendDescriptor_t executionPlan,
                                    cudnnBackendDescriptor_t variantPack) {
-  const auto* const plan = trackedDescriptors().findKind<PlanDescription>(executionPlan);
+  auto* const plan = trackedDescriptors().findKind<PlanDescription>(executionPlan);
   if (plan == nullptr || plan->graph() == nullptr)
     return cudnn().backendExecute(handle, executionPlan, variantPack);
   Context* const context = activeContextOf(handle);
-  const auto* const ours = plan->convolution();
+  const ClientConvolution* ours = plan->convolution();
+  if (ours == nullptr) try {
+      ours = answerUnasked(executionPlan, *plan);
+    } catch (const std::exception& error) {
+      logInfo("a plan that was not asked for its workspace: {}", error.what());
+      return CUDNN_STATUS_NOT_SUPPORTED;
+    }
   ClientExecution execution{executionPlan, variantPack, nullptr, plan->neededBytes(), false};
   if (ours == nullptr) return runTheirs(context, handle, *plan, execution);
   execution.neededBytes = ours->neededBytes;

@@ -263,6 +263,7 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
       runGraphs(GraphUse::kFirst, results, single);
     }
     if (mode == "unasked") runGraphs(GraphUse::kUnasked, results);
+    if (mode == "twins") runGraphs(GraphUse::kTwins, results);
     if (mode == "refill")
       withHandle([&](cudnnHandle_t handle) { GraphHabits().refill(handle, results); });
     if (mode == "outlive") GraphHabits().outlive(results);

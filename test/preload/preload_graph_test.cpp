@@ -87,6 +87,15 @@ TEST_F(PreloadGraphTest, APlanThatIsNotAskedAboutIsCudnns) {
         << operation;
 }
 
+// As a program does that keeps the workspace's size beside the engine's number.
+TEST_F(PreloadGraphTest, APlanThatIsNotAskedRunsInWhatAnotherLikeItWasTold) {
+  runBoth("twins");
+  for (const char* const operation : {"forward", "backward_filter"})
+    EXPECT_EQ(3, traceLines(operation, "\tsplit")) << operation;
+  for (const char* const operation : {"backward_data", "bias_activation_forward"})
+    EXPECT_EQ(3, traceLines(operation, "\tcudnn")) << operation;
+}
+
 TEST_F(PreloadGraphTest, OneSampleIsPlannedToo) {
   runBoth("single");
   for (const char* const operation : kOperations)
