@@ -34,6 +34,7 @@ constexpr int kMostBatch = 8;
 
 struct Liar {
   std::string layer, operation, shape, kernel, why;
+  bool liesAgain = false;  ///< when it is checked a second time
 };
 
 struct Findings {
@@ -105,12 +106,13 @@ class Checking {
         continue;
       }
       ++findings_.checked;
-      if (verdict.kind != Kind::kRight)
+      if (isWrong(verdict))
         findings_.liars.push_back({next.layer->name,
                                    toText(next.operation),
                                    next.layer->shape(),
                                    ucudnn::toText(next.problem.operation, kernel.offer->kernel),
-                                   verdict.why});
+                                   verdict.why,
+                                   isWrong(verdictOf(checker, next.problem.batch(), kernel))});
     }
   }
   /// Time is up: problems are left that nobody looks at.
@@ -124,6 +126,9 @@ class Checking {
   }
 
  private:
+  static bool isWrong(const KernelVerdict& verdict) noexcept {
+    return verdict.kind != Kind::kRight && verdict.kind != Kind::kUnchecked;
+  }
   static KernelVerdict verdictOf(KernelChecker& checker, int batch, const KernelAhead& kernel) {
     if (!kernel.built) return {};
     try {
@@ -153,7 +158,8 @@ nlohmann::ordered_json toJson(const Findings& findings) {
                      {"operation", liar.operation},
                      {"shape", liar.shape},
                      {"kernel", liar.kernel},
-                     {"why", liar.why}});
+                     {"why", liar.why},
+                     {"wrong_again", liar.liesAgain}});
   return {{"checked", findings.checked},
           {"unchecked", findings.unchecked},
           {"late", findings.late},
@@ -164,12 +170,13 @@ nlohmann::ordered_json toJson(const Findings& findings) {
 
 void print(const Findings& findings) {
   for (const Liar& liar : findings.liars)
-    std::cout << fmt::format("{} {} ({})\n    {}\n    {}\n",
+    std::cout << fmt::format("{} {} ({})\n    {}\n    {}{}\n",
                              liar.layer,
                              liar.operation,
                              liar.shape,
                              liar.kernel,
-                             liar.why);
+                             liar.why,
+                             liar.liesAgain ? "" : "; right when it was checked again");
   std::cout << fmt::format("{} kernels checked, {} are wrong; {} could not be checked",
                            findings.checked,
                            findings.liars.size(),

@@ -40,6 +40,7 @@ TEST_F(CheckedLayers, ThoseThatLieAreNamed) {
     EXPECT_EQ(kernel.rfind("eng", 0), 0U) << kernel;
     EXPECT_EQ(std::stoi(kernel.substr(3)) % 2, 1) << kernel << ": these alone lie";
     EXPECT_NE(outcome.output.find(kernel), std::string::npos) << outcome.output;
+    EXPECT_TRUE(liar.at("wrong_again"));
   }
   EXPECT_LT(liars.size(), found().at("checked")) << "others are right";
 }
