@@ -30,6 +30,7 @@ struct Erratum {
   int computeCapability = 0;                                         ///< 90 for 9.0; 0: any
   int dimensions = 0;                                                ///< of x, w and y; 0: any
   std::optional<std::int32_t> inputType;                             ///< cudnnDataType_t
+  std::size_t leastBytes = 0;                                        ///< of the larger of x and y
   bool ofTensorCores = false;  ///< of what may multiply by tensor cores alone
   std::optional<Shape> input, filter;
   std::string source = "CUDNN_ERRATA_JSON_FILE";
@@ -66,7 +67,9 @@ bool bars(const Erratum& erratum,
 /// one that cuDNN is given: for an engine that of its graph.
 bool isBarred(const Problem& problem, const EngineConfiguration* engine, bool mayUseTensorCores);
 
-/// "ConvFwd_eng5, cuDNN 9.23.1 until 9.24.0, compute capability 8.6", for people.
+/// "ConvFwd_eng0, bfloat16, 3-D", for people.
 std::string toText(const Erratum& erratum);
+/// "cuDNN from 9.23.1 before 9.24.0, compute capability 8.6", for people.
+std::string machinesOf(const Erratum& erratum);
 
 }  // namespace ucudnn

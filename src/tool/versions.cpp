@@ -72,10 +72,11 @@ void printErrata() {
     for (int device = 0; device < count; ++device) {
       const MachineKey machine = machineKey(device);
       if (!appliesTo(erratum, machine.cudnnVersion, machine.computeCapability)) continue;
-      std::cout << fmt::format("{}never used on device {}: {}\n    ({})\n",
+      std::cout << fmt::format("{}never used on device {}: {}\n    {} ({})\n",
                                std::exchange(before, ""),
                                device,
                                printable(toText(erratum)),
+                               machinesOf(erratum),
                                erratum.source);
     }
 }

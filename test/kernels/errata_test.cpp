@@ -40,7 +40,9 @@ bool barsIn(const std::string& rule, const Problem& problem, const std::string& 
 TEST(ErrataTest, EachBuiltInNamesItsSourceAndVersions) {
   EXPECT_FALSE(builtInErrata().empty());
   for (const Erratum& erratum : builtInErrata()) {
-    EXPECT_NE(erratum.source.find("github.com/pytorch/pytorch/"), std::string::npos);
+    EXPECT_TRUE(erratum.source.rfind("github.com/pytorch/pytorch/", 0) == 0 ||
+                erratum.source.rfind("misc/results/", 0) == 0)
+        << erratum.source;
     EXPECT_GT(erratum.fromVersion, 90000U) << erratum.id;
     EXPECT_LT(erratum.endVersion, 100000U) << erratum.id;
   }
@@ -72,6 +74,22 @@ TEST(ErrataTest, VolumesInBfloat16AreBarredForward) {
   EXPECT_FALSE(bars(erratum, volume(Operation::kBackwardData, CUDNN_DATA_BFLOAT16), &any, true));
   EXPECT_FALSE(
       bars(erratum, sampleProblem(Operation::kForward, 2, 8, CUDNN_DATA_BFLOAT16), &any, true));
+}
+
+TEST(ErrataTest, EngineZeroIsBarredForLargeVolumesInBfloat16) {
+  const Erratum& erratum = builtIn("ConvFwd_eng0_3d");
+  EXPECT_TRUE(appliesTo(erratum, 91900, 90));
+  EXPECT_FALSE(appliesTo(erratum, 91900, 80));
+  EXPECT_FALSE(appliesTo(erratum, 92000, 90));
+  Problem problem = volume(Operation::kForward, CUDNN_DATA_BFLOAT16);
+  const EngineConfiguration zero = engineOf("eng0"), one = engineOf("eng1");
+  EXPECT_FALSE(bars(erratum, problem, &zero, true)) << "small";
+  const std::size_t aSample = problem.withBatch(1).xBytes();
+  problem = problem.withBatch(static_cast<int>((std::size_t{1} << 31) / aSample) + 1);
+  EXPECT_TRUE(bars(erratum, problem, &zero, true));
+  EXPECT_FALSE(bars(erratum, problem, &one, true));
+  problem.operation = Operation::kBackwardData;
+  EXPECT_FALSE(bars(erratum, problem, &zero, true));
 }
 
 TEST(ErrataTest, VolumesInTf32AreBarredWhereTensorCoresMayMultiply) {
@@ -182,10 +200,13 @@ TEST(ErrataTest, TheUsersFileTakesThePlaceOfTheBuiltInList) {
 }
 
 TEST(ErrataTest, TextsSayWhatIsBarred) {
-  EXPECT_EQ(toText(builtIn("ConvFwd_eng5")),
-            "ConvFwd_eng5, from cuDNN 9.23.1, before cuDNN 9.24.0, compute capability 8.6");
-  EXPECT_EQ(toText(builtIn("tf32_3d")),
-            "any operation, TF32, 3-D, from cuDNN 9.10.2, before cuDNN 9.16.0");
+  EXPECT_EQ(toText(builtIn("ConvFwd_eng5")), "ConvFwd_eng5");
+  EXPECT_EQ(machinesOf(builtIn("ConvFwd_eng5")),
+            "cuDNN from 9.23.1 before 9.24.0, compute capability 8.6");
+  EXPECT_EQ(toText(builtIn("tf32_3d")), "any operation, TF32, 3-D");
+  EXPECT_EQ(machinesOf(builtIn("tf32_3d")), "cuDNN from 9.10.2 before 9.16.0");
+  EXPECT_EQ(toText(builtIn("ConvFwd_eng0_3d")),
+            "ConvFwd_eng0, bfloat16, 3-D, tensors of 2 GiB or more");
 }
 
 }  // namespace
