@@ -5,12 +5,12 @@ Who records a result puts it here in the place of the older one.
 
 # Programs don't know which revision they run: who recorded a file said so.
 REVISIONS = {
+    "check_large_h200": "daab14ad",
     "unasked_shapes_h200": "63eee97",
     "unasked_shapes_server_h200": "9c5d3ae",
     "volume_unet32_h200": "fbab15b",
-    "volume_unet64_h200": "7e2b7d0",
     "volume_monai32_h200": "ffd3453",
-    "volume_monai64_h200": "fbab15b",
+    "volume_64_h200": "ace0df7c",
     "volume_vgg16_h200": "ffd3453",
     "programs_measured_h100": "bc64f1a",
     "programs_host_paced_h100": "b600a7b",
@@ -194,7 +194,7 @@ IMAGE_WIDTHS = (  # what, file, run with us
 
 VOLUMES = (  # channels, file of ours, file of MONAI's
     (32, "volume_unet32_h200", "volume_monai32_h200"),
-    (64, "volume_unet64_h200", "volume_monai64_h200"),
+    (64, "volume_64_h200", "volume_64_h200"),
 )
 
 HELPS = (  # what, cap, file, key of the step's time, plain runs, runs with us
