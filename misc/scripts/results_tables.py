@@ -15,6 +15,7 @@ import statistics
 import sys
 
 import results_lists as lists
+import unasked
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "misc" / "results"
@@ -281,12 +282,8 @@ def check_costs():
 
 def latencies(part):
     settled = 500  # requests: the first wait for those that load cuDNN
-
-    def quantile(name):
-        steps = sorted(runs("unasked_shapes_server_h200")[name]["step_ms"][settled:])
-        return steps[min(len(steps) - 1, int(part * len(steps)))]
-
-    return quantile("server_plain"), quantile("server_ucudnn")
+    both = (runs("unasked_shapes_server_h200")[name]["step_ms"][settled:] for name in ("server_plain", "server_ucudnn"))
+    return [unasked.quantile(steps, part) for steps in both]
 
 
 def requests():
@@ -301,8 +298,7 @@ def requests():
 
 
 def first_and_last_pass(file, name):
-    plain, ours = (runs(file)[each]["step_ms"] for each in ("shapes_plain", name))
-    return [(sum(plain[part]), sum(ours[part])) for part in (slice(0, 300), slice(-300, None))]
+    return unasked.first_and_last(*(runs(file)[each]["step_ms"] for each in ("shapes_plain", name)), 300)
 
 
 def image_widths():

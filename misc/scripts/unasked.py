@@ -36,11 +36,14 @@ def latencies(name, plain, ours):
     return "| " + " | ".join(cells) + " |"
 
 
+def first_and_last(plain, ours, length):
+    """The times of the first pass over all shapes and of the last, of plain and of ours."""
+    return [(sum(plain[part]), sum(ours[part])) for part in (slice(0, length), slice(-length, None))]
+
+
 def passes(name, plain, ours, length):
-    """The first pass over all shapes, and the last."""
     cells = [name]
-    for part in (slice(0, length), slice(-length, None)):
-        a, b = sum(plain[part]), sum(ours[part])
+    for a, b in first_and_last(plain, ours, length):
         cells.append(f"{a:.1f}, {b:.1f}: {b / a:.3f}")
     return "| " + " | ".join(cells) + " |"
 
