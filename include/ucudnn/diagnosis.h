@@ -68,6 +68,8 @@ typedef struct {
                                 splitCalls or undividedCalls too */
   long long graphs;          /* graphs kept now */
   long long graphBytes;      /* device memory that they take, as estimated */
+  long long kernelsChecked;  /* before their first use, their outputs against arithmetic */
+  long long kernelsWrong;    /* of those: they are not used again */
 } ucudnnStatistics_t;
 
 /**

@@ -72,6 +72,8 @@ ucudnnStatistics_t statisticsNow() noexcept {
   all.replayedCalls = now.replayedCalls;
   all.graphs = now.graphs;
   all.graphBytes = now.graphBytes;
+  all.kernelsChecked = now.kernelsChecked;
+  all.kernelsWrong = now.kernelsWrong;
   return all;
 }
 
@@ -212,7 +214,9 @@ cudnnStatus_t ucudnnGetStatistic(const char* name, double* value) {
                                                 {"planningMs", now.planningMs},
                                                 {"replayedCalls", number(now.replayedCalls)},
                                                 {"graphs", number(now.graphs)},
-                                                {"graphBytes", number(now.graphBytes)}};
+                                                {"graphBytes", number(now.graphBytes)},
+                                                {"kernelsChecked", number(now.kernelsChecked)},
+                                                {"kernelsWrong", number(now.kernelsWrong)}};
   for (const auto& [known, found] : all)
     if (std::strcmp(known, name) == 0) {
       *value = found;

@@ -75,8 +75,11 @@ TEST_F(ChecksTest, NoClientSeesWhatIsWrong) {
     setLie(lie);
     const Handles handles;
     Convolution convolution(caseOf(++number));
+    const ucudnnStatistics_t before = statistics();
     EXPECT_LE(runOnce(convolution, handles), kRight);
     EXPECT_FALSE(isOfLiars(planned(convolution, handles)));
+    EXPECT_LT(before.kernelsWrong, statistics().kernelsWrong);
+    EXPECT_LT(statistics().kernelsWrong, statistics().kernelsChecked);
     setLie(Lie::kNone);
     const EnvironmentGuard unchecked("UCUDNN_CHECK_KERNELS", "0");
     Convolution other(caseOf(++number));

@@ -204,6 +204,10 @@ void Client::run() {
   }
   end();
   checkLeaks(before);
+  // No kernel of the simulator is wrong here.
+  double wrong = -1;
+  check(ucudnnGetStatistic("kernelsWrong", &wrong));
+  if (wrong != 0) report_.fail("", std::to_string(wrong) + " kernels were found wrong");
 }
 
 void runClient(const Scenario& scenario, Report& report) {
