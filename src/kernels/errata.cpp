@@ -44,8 +44,8 @@ Errata makeBuiltIn() {
   engine5.computeCapability = 86;
   engine5.source = "github.com/pytorch/pytorch/pull/188318, 189207, 189483";
 
-  // Right in a process of its own, wrong behind other problems: the check of a kernel's first use
-  // doesn't see it.
+  // Right in a process of its own, wrong behind other problems: the check at a kernel's first use
+  // may not see it.
   Erratum engine0In3d;
   engine0In3d.id = "ConvFwd_eng0_3d";
   engine0In3d.operation = "ConvFwd";

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <iostream>
+#include <limits>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -54,7 +55,7 @@ struct ToCheck {
 
 /// A layer of a tensor of 2^31 elements or more never runs whole: its parts are checked.
 void cut(Layer& layer) {
-  constexpr double kMostElements = 2147483647;
+  constexpr double kMostElements = std::numeric_limits<int>::max();
   layer.batch = std::min(layer.batch, kMostBatch);
   int& outermost = layer.size.front();
   while (layer.mostElements() > kMostElements && outermost > 2 * layer.kernel.front())

@@ -282,7 +282,7 @@ TEST_F(FaultTest, AnyCallOfAFirstRunMayFail) {
 // Descriptors of engines, and their checks, are thousands of calls, most of which differ in
 // nothing.
 TEST_F(FaultTest, AnyCallOfAFirstRunWithEnginesMayFail) {
-  expectFirstRunsSurvive("all", 113);
+  expectFirstRunsSurvive("all", 47);
 }
 
 // A process's very first calls, too: the N-th of all that a small client makes.

@@ -118,7 +118,7 @@ TEST_F(PreloadOddTest, ATensorOf2To31ElementsIsAlwaysDivided) {
       SCOPED_TRACE(std::string(isMeasured ? "measured" : "not measured") +
                    (isCapped ? ", with a cap" : ""));
       const Outcome outcome = runWith("huge",
-                                      std::string("UCUDNN_CHECK_KERNELS=0 "  // touch it, too
+                                      std::string("UCUDNN_CHECK_KERNELS=0 "  // checks touch it
                                                   "UCUDNN_BENCHMARK_SHARE=") +
                                           (isMeasured ? "always " : "0 ") + (isCapped ? cap : ""));
       if (isCapped) {
