@@ -31,6 +31,8 @@ TEST_F(FusedLayersTest, ResultsAreThoseOfCudnnsFunctions) {
   for (int i = 0; i < cases; ++i) {
     ConvolutionCase parameters = randomCase(random);
     parameters.batch = 1 + static_cast<int>(random() % 7);
+    // On a GPU cuDNN's bias gradient reads several values at once: other gaps misalign them.
+    if (!onSimulator()) parameters.batchGap *= 8;
     FusedCase layer(parameters, random);
     std::ostringstream what;
     what << "case " << i << ": " << parameters
@@ -68,7 +70,7 @@ TEST_F(FusedLayersTest, ResultsAreThoseOfCudnnsFunctions) {
   }
   EXPECT_LE(unknown, cases / 4);
   EXPECT_LT(0, refused);
-  EXPECT_LT(refused, cases);
+  EXPECT_LT(refused, 2 * cases);  // of four calls each
 }
 
 /// A layer with bias, RELU and pooling, of seven samples.
