@@ -4,7 +4,7 @@
 namespace ucudnn::tool {
 
 /// While it lives, the first SIGINT or SIGTERM is noted, so that the measurements so far can be
-/// written. A second one ends the program. An ignored signal, as under nohup, stays ignored. One at
+/// written. A later one ends the program. An ignored signal, as under nohup, stays ignored. One at
 /// a time.
 class Interruption {
  public:
