@@ -6,6 +6,8 @@
 #include <cmath>
 #include <iostream>
 #include <limits>
+#include <map>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -27,6 +29,7 @@ namespace ucudnn::tool {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
 using Kind = KernelVerdict::Kind;
 
 // So many samples do: a kernel that is wrong for many is wrong for a few, unless only its last tile
@@ -62,7 +65,7 @@ void cut(Layer& layer) {
     outermost = (outermost + 1) / 2;
 }
 
-/// Each problem once: lists share layers.
+/// Each problem once: lists share layers. Small ones first, which tell how fast kernels are.
 std::vector<ToCheck> problemsOf(const std::vector<Layer>& layers, const CheckOptions& options) {
   std::vector<ToCheck> all;
   std::unordered_set<Problem, ProblemHash> known;
@@ -77,31 +80,64 @@ std::vector<ToCheck> problemsOf(const std::vector<Layer>& layers, const CheckOpt
           all.push_back(next);
       } catch (const DeviceError&) {  // cuDNN has no such convolution
       }
+  std::stable_sort(all.begin(), all.end(), [](const ToCheck& a, const ToCheck& b) {
+    return a.problem.multiplyAdds() < b.problem.multiplyAdds();
+  });
   return all;
 }
 
+/// How fast kernels have been. Some of cuDNN's take a hundred times as long as the fastest: within
+/// a time limit others go first.
+class KernelSpeeds {
+ public:
+  void learn(const Problem& problem, Kernel kernel, double seconds) {
+    const double secondsOfOne = seconds / problem.multiplyAdds();
+    double& least = secondsOfOne_.try_emplace(keyOf(problem, kernel), secondsOfOne).first->second;
+    least = std::min(least, secondsOfOne);
+  }
+  /// No more than it takes, of what is known; 0 at first.
+  double seconds(const Problem& problem, Kernel kernel) const {
+    const auto known = secondsOfOne_.find(keyOf(problem, kernel));
+    return known == secondsOfOne_.end() ? 0 : known->second * problem.multiplyAdds();
+  }
+
+ private:
+  using Key = std::tuple<Operation, std::int32_t, Kernel>;
+  static Key keyOf(const Problem& problem, Kernel kernel) {
+    return {problem.operation, problem.xType, kernel};
+  }
+  std::map<Key, double> secondsOfOne_;  ///< for a multiplication and addition
+};
+
 class Checking {
  public:
-  Checking(cudnnHandle_t handle, double limitSeconds) : handle_(handle) {
+  Checking(cudnnHandle_t handle, double limitSeconds, const Interruption& interruption)
+      : handle_(handle), interruption_(interruption) {
     if (limitSeconds > 0)
-      end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                std::chrono::duration<double>(limitSeconds));
+      end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(limitSeconds));
   }
 
   /// `problemsLeft`: those to come, this one included. They share the time that is left.
-  void check(const ToCheck& next,
-             const std::vector<KernelAhead>& kernels,
-             std::size_t problemsLeft) {
+  void check(const ToCheck& next, std::vector<KernelAhead> kernels, std::size_t problemsLeft) {
     const auto now = Clock::now();
     const auto share = now + (end_ - now) / static_cast<Clock::rep>(problemsLeft);
+    const auto secondsOf = [&](const KernelAhead& kernel) {
+      return speeds_.seconds(next.problem, kernel.offer->kernel);
+    };
+    std::stable_sort(kernels.begin(), kernels.end(), [&](const auto& a, const auto& b) {
+      return secondsOf(a) < secondsOf(b);
+    });
     KernelChecker checker(handle_, next.problem, {}, known_);
     for (const KernelAhead& kernel : kernels) {
-      if (Clock::now() >= share) {
+      const auto begin = Clock::now();
+      if (interruption_.happened() || begin + Seconds(secondsOf(kernel)) >= share) {
         findings_.isWhole = false;
         ++findings_.late;
         continue;
       }
       const KernelVerdict verdict = verdictOf(checker, next.problem.batch(), kernel);
+      if (verdict.kind != Kind::kUnchecked)
+        speeds_.learn(next.problem, kernel.offer->kernel, Seconds(Clock::now() - begin).count());
       if (verdict.kind == Kind::kUnchecked) {
         ++findings_.unchecked;
         continue;
@@ -116,13 +152,13 @@ class Checking {
                                    isWrong(verdictOf(checker, next.problem.batch(), kernel))});
     }
   }
-  /// Time is up: problems are left that nobody looks at.
-  bool isOver() const { return Clock::now() >= end_; }
+  /// Time is up, or so says the user: problems are left that nobody looks at.
+  bool isOver() const { return interruption_.happened() || Clock::now() >= end_; }
   void stop() noexcept { findings_.isWhole = false; }
 
   Findings findings() const {
     Findings all = findings_;
-    all.seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+    all.seconds = Seconds(Clock::now() - begin_).count();
     return all;
   }
 
@@ -146,10 +182,12 @@ class Checking {
   }
 
   cudnnHandle_t handle_;
+  const Interruption& interruption_;
   Clock::time_point begin_ = Clock::now();
   Clock::time_point end_ = begin_ + std::chrono::hours(24 * 365);
   Findings findings_;
   KnownOutputs known_;
+  KernelSpeeds speeds_;
 };
 
 nlohmann::ordered_json toJson(const Findings& findings) {
@@ -197,9 +235,9 @@ int checkAll(const CheckOptions& options, const std::string& command) {
   useDevice(options.device);
   const Stream stream = makeStream();
   const Handles handles(stream.get());
-  Checking checking(handles.native(), options.limitSeconds);
+  const Interruption interruption;
+  Checking checking(handles.native(), options.limitSeconds, interruption);
   {
-    const Interruption interruption;
     const std::vector<ToCheck> all = problemsOf(layers, options);
     std::vector<Problem> problems;
     problems.reserve(all.size());
@@ -207,7 +245,7 @@ int checkAll(const CheckOptions& options, const std::string& command) {
     KernelsAhead ahead(std::move(problems));
     Progress progress(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (interruption.happened() || (i > 0 && checking.isOver())) {
+      if (i > 0 && checking.isOver()) {
         checking.stop();
         break;
       }
