@@ -16,6 +16,9 @@ namespace {
 // estimated to be shorter than kShortestMs are mostly overhead, and at most kFew of them are made.
 constexpr double kShortestMs = 0.015;
 constexpr int kFew = 4;
+// Equal parts take one engine and one check, and often sizes that suit the kernel. So many times
+// the fewest parts are worth that.
+constexpr double kMoreIfEqual = 4.0 / 3;
 // So many numbers of parts are tried one by one. That takes cuDNN as long as a call.
 constexpr int kAskedOneByOne = 4;
 
@@ -91,6 +94,13 @@ class Parts {
   Measurements measurements_;
 };
 
+/// The least number of equal parts that is at least `count`. 0: it is too large.
+int equalParts(int miniBatch, int count) {
+  const int most = std::min(miniBatch, static_cast<int>(count * kMoreIfEqual));
+  while (count <= most && miniBatch % count != 0) ++count;
+  return count <= most ? count : 0;
+}
+
 /// Makes as few parts as run within the limit, about equal: a small rest would take nearly as long
 /// as a large part. No part is a large problem, because the kernel is slow for these. Returns false
 /// if cuDNN can't run the kernel so, or the parts would be too short. `mayRun`: cuDNN may not have
@@ -118,6 +128,8 @@ bool divide(const PlanRequest& request, Parts& parts, bool mayRun = false) {
     if (++asked >= kAskedOneByOne) step *= 2;
   }
   if (count > miniBatch) return false;
+  const int equal = equalParts(miniBatch, count);
+  if (equal != 0 && parts.add(miniBatch / equal, equal)) return true;
   const int least = miniBatch / count, more = miniBatch % count;
   return parts.add(least + 1, more) && parts.add(least, count - more);
 }
