@@ -7,9 +7,9 @@
 // MIB: the device memory. TIMES: a mini-batch's tensors over three quarters of MIB; 2. MATH: fma or
 // tf32. IMAGE: pixels of a side; 224. NARROW: what channels are divided by; 1. SAMPLES: of the
 // mini-batch, in place of those that TIMES gives. Prints, a line each, the time per image where all
-// tensors are on the device and take half of MIB; where they all are in host memory; and where
-// ucudnnMalloc puts them. Beside the latter two: what no overlap can beat, by the kernels' times of
-// the first line and the link's rates.
+// tensors are on the device, of as many samples as take half of MIB, or of all if these take less;
+// where they all are in host memory; and where ucudnnMalloc puts them. Beside the latter two: what
+// no overlap can beat, by the kernels' times of the first line and the link's rates.
 #include <ucudnn/ucudnn.h>
 
 #include <algorithm>
@@ -387,11 +387,11 @@ int samplesIn(UcudnnHandle_t handle, const Options& options, std::size_t bytes) 
 }
 
 void compare(UcudnnHandle_t handle, const Options& options) {
-  const int inCore = samplesIn(handle, options, options.budget / 2);
   // A quarter is for what is under way, and for kernels' workspace.
   const int outOfCore = options.samples > 0
                             ? options.samples
                             : options.times * samplesIn(handle, options, options.budget / 4 * 3);
+  const int inCore = std::min(outOfCore, samplesIn(handle, options, options.budget / 2));
   std::vector<double> kernelMs;
   double inCoreMs = 0;
   {
