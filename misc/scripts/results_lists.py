@@ -5,7 +5,7 @@ Who records a result puts it here in the place of the older one.
 
 # Programs don't know which revision they run: who recorded a file said so.
 REVISIONS = {
-    "unasked_shapes_h200": "63eee97",
+    "unasked_parts_h200": "a5ad17a3",
     "unasked_shapes_server_h200": "9c5d3ae",
     "volume_unet32_h200": "fbab15b",
     "volume_monai32_h200": "ffd3453",
@@ -22,7 +22,6 @@ REVISIONS = {
     "unasked_h100": "8ffdc81",
     "unasked_measuring_h100": "efc84c8",
     "unasked_shapes_training_h100": "92ab458",
-    "unasked_rests_h100": "3bd320e",
     "jax_alexnet_h100": "31c8ed8",
     "shares2_pytorch_unequal_h100": "cae5607",
     "shares2_pytorch_unequal_fma_h100": "cae5607",
@@ -174,9 +173,9 @@ BATCHES = (  # what, cap, then in each column: run, batch
 )
 
 MEASURING = (
-    ("AlexNet training, within 64 MiB", "unasked_rests_h100", "alexnet", "ucudnn"),
+    ("AlexNet training, within 64 MiB", "unasked_parts_h200", "alexnet", "ucudnn"),
     ("AlexNet, shipped measurements", "unasked_shapes_training_h100", "alexnet", "shipped"),
-    ("ResNet-18 training, within 64 MiB", "unasked_rests_h100", "resnet18", "ucudnn"),
+    ("ResNet-18 training, within 64 MiB", "unasked_parts_h200", "resnet18", "ucudnn"),
     ("ResNet-18, shipped measurements", "unasked_shapes_training_h100", "resnet18", "shipped"),
     ("HiFi-GAN, N=8", "unasked_shapes_training_h100", "hifigan", "ucudnn"),
     ("DeepLab training", "unasked_h100", "deeplab", "ucudnn"),
@@ -186,9 +185,9 @@ MEASURING = (
 )
 
 IMAGE_WIDTHS = (  # what, file, run with us
-    ("no limit", "unasked_shapes_server_h200", "shapes_ucudnn"),
-    ("64 MiB", "unasked_shapes_h200", "shapes_64MiB"),
-    ("plain again", "unasked_shapes_server_h200", "shapes_plain_again"),
+    ("no limit", "unasked_parts_h200", "shapes_ucudnn"),
+    ("64 MiB", "unasked_parts_h200", "shapes_64MiB"),
+    ("plain again", "unasked_parts_h200", "shapes_again"),
 )
 
 VOLUMES = (  # channels, file of ours, file of MONAI's

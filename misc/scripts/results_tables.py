@@ -41,6 +41,12 @@ def days(names):
     return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
 
+def gpu_of(name):
+    """Of a sweep of programs: H100, and so on."""
+    machine = load(name).get("machine") or runs(name)[next(iter(runs(name)))]["machine"]
+    return machine["gpu"].split()[1]
+
+
 def number(value):
     """Three digits, as a person would write them."""
     if value is None:
@@ -248,23 +254,28 @@ def measuring():
         time = sum(ours) / sum(plain)
         beyond = max(ours[i] - plain[i] for i in range(1, count))
         rows.append((time, [what, str(count), mib(sum(plain)), ratio(sum(ours[:100]) / sum(plain[:100])),
-                            ratio(time), number(beyond), revision(name)]))
+                            ratio(time), number(beyond), gpu_of(name), revision(name)]))
     rows.sort(key=lambda each: -each[0])
-    header = ["program", "steps", "plain, all ms", "time to the 100th", "time of all", "most beyond plain, a step, ms", "revision"]
+    header = ["program", "steps", "plain, all ms", "to the 100th", "of all", "most beyond plain, a step, ms", "GPU", "revision"]
     return table(header, [row for _, row in rows],
-                 "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, default settings, no database, 2026-11-26.\n"
+                 "One GPU, PyTorch 2.11, cuDNN 9.19, default settings, no database, "
+                 f"{days({name for _, name, *_ in lists.MEASURING})}.\n"
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json`, then `misc/scripts/unasked.py OUT.json`")
 
 
 def checks():
     found = load("check_h200")
-    rows = [[f"{each['layer']} {each['operation']}", each["kernel"], each["why"].partition(" is ")[2]] for each in found["wrong"]]
+    alike = {}  # kernels that are wrong in the same way: variants of one engine
+    for each in found["wrong"]:
+        alike.setdefault((f"{each['layer']} {each['operation']}", each["why"].partition(" is ")[2]), []).append(each["kernel"])
+    rows = [[layer, f"{kernels[0].partition('_')[0]}, {len(kernels)} variants" if kernels[1:] else kernels[0], why]
+            for (layer, why), kernels in alike.items()]
     return table(["layer", "kernel", "one of its outputs is"], rows,
                  f"One NVIDIA H200, cuDNN 9.19, {day('check_h200')}, {revision('check_h200')}. "
                  f"In {found['seconds']:.0f} s {found['checked']:,} kernels were checked.\n"
-                 f"For {found['late']:,} others their layer's share of the time was too short; cuDNN refused "
+                 f"{found['late']:,} others would have taken longer than their layer's share of the time; cuDNN refused "
                  f"{found['unchecked']:,}.\n"
-                 "`ucudnn check misc/layers/*.csv --time-limit 430`")
+                 "`ucudnn check misc/layers/*.csv --time-limit 400`")
 
 
 def check_costs():
@@ -572,29 +583,31 @@ def host_tensors():
 
 
 def vgg16_lines():
-    """GPU, math and text of each run."""
+    """GPU, device memory in GiB, math and text of each run."""
     for gpu in ("H100", "H200"):
-        math = ""
+        memory, math = "", ""
         for line in (RESULTS / f"vgg16_host_memory_{gpu.lower()}.txt").read_text(encoding="utf-8").splitlines():
-            if said := re.match(r"\$ vgg16_host_memory \d+ \d (\S+)", line):
-                math = said[1].upper()
+            if said := re.match(r"\$ vgg16_host_memory (\d+) \d (\S+)", line):
+                memory, math = str(int(said[1]) // 1024), said[2].upper()
+            elif line.startswith("NVIDIA"):
+                math = ""
             elif math:
-                yield gpu, math, line
+                yield gpu, memory, math, line
 
 
 def vgg16():
     rows = []
     line_of_run = r"(.+?)  +N=(\d+) +(\S+) ms an image(?:, (\S+) of in core; at least (\S+); (\d+) of (\d+) MiB)?"
-    for gpu, math, line in vgg16_lines():
+    for gpu, memory, math, line in vgg16_lines():
         where, batch, ms, time, least, there, every = re.match(line_of_run, line).groups()
         where = f"`{where}`" if where == "ucudnnMalloc" else where
         host = f"{int(there):,} of {int(every):,}" if there else "none"
-        rows.append((-float(time or 1), [math, where, batch, number(float(ms)), ratio(float(time)) if time else "1.00",
+        rows.append((-float(time or 1), [math, memory, where, batch, number(float(ms)), ratio(float(time)) if time else "1.00",
                                          least or "", host, gpu]))
     rows.sort(key=lambda each: each[0])
-    header = ["math", "tensors", "N", "ms an image", "of in core", "at least", "MiB on the host", "GPU"]
+    header = ["math", "GiB", "tensors", "N", "ms an image", "of in core", "at least", "MiB on the host", "GPU"]
     return table(header, [row for _, row in rows],
-                 "cuDNN 9.19, 16 GiB of device memory. H100: 2026-11-26, e3507a1; H200: 2026-11-27, ffd3453.\n"
+                 "cuDNN 9.19. *GiB*: device memory. H100: 2026-11-26, e3507a1; H200: 2026-11-27, ffd3453, 48 GiB: a5ad17a3.\n"
                  "`vgg16_host_memory 16384 2 fma`, and so on (`misc/examples`)")
 
 
