@@ -170,7 +170,9 @@ TEST_F(ProgramStartTest, WhatRunsInPartsIsReplacedSoon) {
     EXPECT_LE(5, last.measured);
     EXPECT_GT(0.97 * first.callsMs, last.callsMs);
   }
-  EXPECT_GT(1.25 * kSteps * plainMs, sum.callsMs + sum.planningMs);
+  // Without them the parts go on to run, and each part's engine copies.
+  const double most = kHasBlockCopies ? 1.25 : 1.3;
+  EXPECT_GT(most * kSteps * plainMs, sum.callsMs + sum.planningMs);
   EXPECT_GT(settings_.benchmarkStallMs, longestMs);
 }
 
