@@ -253,7 +253,9 @@ void addCheck(CLI::App& app, CommandLine& line) {
       "check", "compare what each kernel of the layers computes with sums in double");
   CheckOptions& o = line.check;
   addListOptions(*check, o);
-  check->add_option("--time-limit", o.limitSeconds, "seconds for all; default: none")
+  check
+      ->add_option(
+          "--time-limit", o.limitSeconds, "seconds for all, slow kernels last; default: none")
       ->check(CLI::Range(0.0, 1e6).description(""))
       ->type_name("SECONDS")
       ->group(kMeasuring);
