@@ -25,8 +25,8 @@ def build(folder, cudnn, cuda):
     """All test programs of FOLDERS, and what they need. cuDNN itself loads cuBLAS when a unit test asks it."""
     script = pathlib.Path(__file__).with_name("build_cuda_12.sh")
     environment = dict(os.environ, CUDNN=f"{cudnn}.*", CUDA=f"{cuda}.*")
-    subprocess.run([script, folder, "-DUCUDNN_WERROR=ON", "--", *(f"test/{name}/all" for name in FOLDERS)], check=True,
-                   env=environment)
+    options = ["-DUCUDNN_WERROR=ON", "-DCMAKE_UNITY_BUILD=ON"]
+    subprocess.run([script, folder, *options, "--", *(f"test/{name}/all" for name in FOLDERS)], check=True, env=environment)
     subprocess.run([f"{folder}-packages/bin/pip", "install", "-q", "--disable-pip-version-check", "--no-deps",
                     f"nvidia-cublas-cu12=={cuda}.*"], check=True)
 

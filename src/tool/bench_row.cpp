@@ -26,9 +26,9 @@ constexpr double kWrongDistance = 0.02;
 
 /// One way to run the convolution: the handle's kind, the algorithm, its workspace.
 template <typename Handle>
-class Way {
+class CallWay {
  public:
-  Way(Handle handle, const Convolution& convolution, const Tensors& tensors)
+  CallWay(Handle handle, const Convolution& convolution, const Tensors& tensors)
       : handle_(handle), convolution_(convolution), tensors_(tensors) {}
 
   /// Does what a framework does with a query's answer: sets the math type and gets the workspace,
@@ -73,8 +73,8 @@ class Way {
   Workspace workspace_;
 };
 
-using OurWay = Way<UcudnnHandle_t>;
-using NativeWay = Way<cudnnHandle_t>;
+using OurWay = CallWay<UcudnnHandle_t>;
+using NativeWay = CallWay<cudnnHandle_t>;
 
 /// cuDNN's fastest within the workspace.
 Choice nativeChoice(cudnnHandle_t handle,
