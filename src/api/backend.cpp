@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "api/queries.hpp"
 #include "context/plan_workspace.hpp"
 #include "graph/client_graph.hpp"
-#include "graph/told_workspaces.hpp"
+#include "graph/granted_workspaces.hpp"
 #include "graph/tracked.hpp"
 
 using namespace ucudnn;
@@ -118,8 +119,7 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
     }
     made->algorithm = offer->kernel.id;
   }
-  if (made->needsMore())
-    toldWorkspaces().add(graph.problem, needed, {made->grantedBytes, made->algorithm});
+  if (made->needsMore()) grantedWorkspaces().add(*made);
   return made;
 }
 
@@ -135,8 +135,9 @@ const ClientConvolution* answerFor(cudnnBackendDescriptor_t descriptor, std::int
 /// asked another like it, and was told of less than cuDNN's engine would write. Throws Error,
 /// std::bad_alloc.
 const ClientConvolution* answerUnasked(cudnnBackendDescriptor_t descriptor, PlanDescription& plan) {
-  if (toldWorkspaces().isEmpty() || !plan.isUnderstood() || !plan.graph()->isUnderstood ||
-      plan.why() != nullptr)
+  const std::uint64_t additions = grantedWorkspaces().additions();
+  if (plan.lookedUpAmong().load(std::memory_order_relaxed) == additions || !plan.isUnderstood() ||
+      !plan.graph()->isUnderstood || plan.why() != nullptr)
     return nullptr;
   const ClientGraph& graph = *plan.graph();
   std::int64_t needed = 0, count = 0;
@@ -147,16 +148,14 @@ const ClientConvolution* answerUnasked(cudnnBackendDescriptor_t descriptor, Plan
                                   &count,
                                   &needed) != CUDNN_STATUS_SUCCESS)
     return nullptr;
-  const auto neededBytes = static_cast<std::size_t>(std::max<std::int64_t>(needed, 0));
-  const auto told = toldWorkspaces().find(graph.problem, neededBytes);
-  if (!told) return nullptr;
-  return plan.answer([&] {
-    auto made = std::make_unique<ClientConvolution>(
-        graph, numericsOf(graph.operation, descriptor), neededBytes);
-    made->grantedBytes = told->bytes;
-    made->algorithm = told->algorithm;
-    return std::unique_ptr<const ClientConvolution>(std::move(made));
-  });
+  auto made = std::make_unique<ClientConvolution>(
+      graph,
+      numericsOf(graph.operation, descriptor),
+      static_cast<std::size_t>(std::max<std::int64_t>(needed, 0)));
+  const bool isAnswered = grantedWorkspaces().answerAlike(*made);
+  plan.lookedUpAmong().store(additions, std::memory_order_relaxed);
+  if (!isAnswered) return nullptr;
+  return plan.answer([&]() -> std::unique_ptr<const ClientConvolution> { return std::move(made); });
 }
 
 /// Runs a plan of ours with the pointers of a pack. Empty: we don't understand the pack.
@@ -314,8 +313,15 @@ cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
 }
 
 int ucudnnBackendNeedsMore(cudnnBackendDescriptor_t executionPlan) {
-  const auto* const plan = trackedDescriptors().findKind<PlanDescription>(executionPlan);
-  const auto* const ours = plan != nullptr ? plan->convolution() : nullptr;
+  auto* const plan = trackedDescriptors().findKind<PlanDescription>(executionPlan);
+  if (plan == nullptr || plan->graph() == nullptr) return 0;
+  const ClientConvolution* ours = plan->convolution();
+  if (ours == nullptr) try {
+      ours = answerUnasked(executionPlan, *plan);
+    } catch (const std::exception& error) {
+      logInfo("a plan that was not asked for its workspace: {}", error.what());
+      return 1;
+    }
   return ours != nullptr && ours->needsMore() ? 1 : 0;
 }
 

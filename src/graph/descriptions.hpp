@@ -300,6 +300,9 @@ class PlanDescription final : public GraphsDescription {
   /// Lets an execution of the plan find what the last one found. 0: nothing yet.
   std::atomic<std::uint64_t>& ticket() const noexcept { return ticket_; }
 
+  /// The additions to GrantedWorkspaces that it was looked up among. 0: never.
+  std::atomic<std::uint64_t>& lookedUpAmong() noexcept { return lookedUpAmong_; }
+
   /// Why cuDNN runs it (a string that lives for ever), and its workspace as far as it is known.
   const char* why() const noexcept { return why_.load(std::memory_order_relaxed); }
   std::size_t neededBytes() const noexcept { return neededBytes_.load(std::memory_order_relaxed); }
@@ -318,6 +321,7 @@ class PlanDescription final : public GraphsDescription {
   mutable std::atomic<std::uint64_t> ticket_{0};
   std::atomic<const char*> why_{nullptr};
   std::atomic<std::size_t> neededBytes_{0};
+  std::atomic<std::uint64_t> lookedUpAmong_{0};
   LongForkMutex answering_;
   bool isAnswered_ = false;
 };

@@ -2,6 +2,8 @@
 // do: plans of the engines that cuDNN's heuristics name, a variant pack for each call.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <cstdint>
 #include <utility>
 
@@ -255,6 +257,7 @@ class GraphLayer {
   struct Planned {
     Backend plan;
     std::size_t bytes;
+    bool needsMore = false;  ///< the engine by itself
   };
   std::vector<Planned> plansOf(cudnnHandle_t handle, const Backend& graph, GraphUse use) const {
     std::vector<Planned> plans;
@@ -266,7 +269,9 @@ class GraphLayer {
                                     ? workspaceUnasked(configuration)
                                     : bytesOf(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
       if (use == GraphUse::kTwins)
-        plans.push_back({planOf(handle, configuration).finalize(), bytes});
+        plans.push_back({planOf(handle, configuration).finalize(),
+                         bytes,
+                         configurationsTellWorkspace() && bytes < workspaceUnasked(configuration)});
       else
         plans.push_back({std::move(plan), bytes});
       if (use != GraphUse::kAll) break;
@@ -292,9 +297,11 @@ class GraphLayer {
     };
     const std::vector<void*> data = {pointer(x_), pointer(w_), pointer(y_), bias_.get()};
     const Backend built = graph(handle, operation);
-    for (const auto& [plan, bytes] : plansOf(handle, built, use)) {
+    for (const auto& [plan, bytes, needsMore] : plansOf(handle, built, use)) {
       noteWorkspace(bytes);
       const Memory space(bytes);
+      if (needsMore)
+        stayOutOfCudaGraphs(handle, plan, packOf({kX, kW, kY, kBias}, data, space.get()));
       for (int i = 0; i < (use == GraphUse::kAll ? 1 : 3); ++i) {
         CHECK(cudaMemset(output.get(), 0xFF, outputCount * sizeof(float)));
         const Backend pack = packOf({kX, kW, kY, kBias}, data, space.get());
@@ -303,6 +310,19 @@ class GraphLayer {
       }
     }
     read(output, outputCount, results);
+  }
+
+  /// A plan whose engine needs more than there is may not be put into a CUDA graph, where it can
+  /// be.
+  static void stayOutOfCudaGraphs(cudnnHandle_t handle, const Backend& plan, const Backend& pack) {
+    using Populate =
+        int (*)(cudnnHandle_t, cudnnBackendDescriptor_t, cudnnBackendDescriptor_t, cudaGraph_t);
+    constexpr int kNotSupportedCudaGraphNativeApi = 3013;  // a status since cuDNN 9.5
+    const auto populate =
+        reinterpret_cast<Populate>(dlsym(RTLD_DEFAULT, "cudnnBackendPopulateCudaGraph"));
+    if (populate != nullptr &&
+        populate(handle, plan.get(), pack.get(), nullptr) != kNotSupportedCudaGraphNativeApi)
+      throw std::runtime_error("a plan that needs more is put into a CUDA graph");
   }
 
   static void read(const Memory& memory, std::size_t count, std::vector<float>& results) {

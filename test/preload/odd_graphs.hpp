@@ -48,7 +48,7 @@ class HugeLayer : GraphLayer {
                        sampleBytes,
                        cudaMemcpyDeviceToDevice));
     const Backend built = graph(handle, operation);
-    for (const auto& [plan, bytes] : plansOf(handle, built, GraphUse::kAll)) {
+    for (const auto& [plan, bytes, needsMore] : plansOf(handle, built, GraphUse::kAll)) {
       noteWorkspace(bytes);
       const Memory space(bytes);
       for (int i = 0; i < 3; ++i) {
