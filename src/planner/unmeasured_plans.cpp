@@ -94,17 +94,22 @@ class Parts {
   Measurements measurements_;
 };
 
-/// The least number of equal parts that is at least `count`. 0: it is too large.
-int equalParts(int miniBatch, int count) {
+/// The least number of equal parts that is at least `count`. 0: it is too large, or they are too
+/// short.
+int equalParts(const Problem& problem, int count) {
+  const int miniBatch = problem.batch();
   const int most = std::min(miniBatch, static_cast<int>(count * kMoreIfEqual));
   while (count <= most && miniBatch % count != 0) ++count;
-  return count <= most ? count : 0;
+  const bool suits =
+      count <= most &&
+      (count <= kFew || estimatedMs(problem.withBatch(miniBatch / count)) >= kShortestMs);
+  return suits ? count : 0;
 }
 
-/// Makes as few parts as run within the limit, about equal: a small rest would take nearly as long
-/// as a large part. No part is a large problem, because the kernel is slow for these. Returns false
-/// if cuDNN can't run the kernel so, or the parts would be too short. `mayRun`: cuDNN may not have
-/// the kernel at all, and is asked once. Throws Error.
+/// Makes few parts that run within the limit, equal or about equal: a small rest would take nearly
+/// as long as a large part. No part is a large problem, because the kernel is slow for these.
+/// Returns false if cuDNN can't run the kernel so, or the parts would be too short. `mayRun`: cuDNN
+/// may not have the kernel at all, and is asked once. Throws Error.
 bool divide(const PlanRequest& request, Parts& parts, bool mayRun = false) {
   const int miniBatch = request.problem.batch();
   // The workspace of most kernels grows with the batch, from what the filter alone takes.
@@ -128,7 +133,7 @@ bool divide(const PlanRequest& request, Parts& parts, bool mayRun = false) {
     if (++asked >= kAskedOneByOne) step *= 2;
   }
   if (count > miniBatch) return false;
-  const int equal = equalParts(miniBatch, count);
+  const int equal = equalParts(request.problem, count);
   if (equal != 0 && parts.add(miniBatch / equal, equal)) return true;
   const int least = miniBatch / count, more = miniBatch % count;
   return parts.add(least + 1, more) && parts.add(least, count - more);
