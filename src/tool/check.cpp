@@ -7,6 +7,7 @@
 #include <iostream>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_set>
 #include <utility>
@@ -38,7 +39,7 @@ constexpr int kMostBatch = 8;
 
 struct Liar {
   std::string layer, operation, shape, kernel, why;
-  bool liesAgain = false;  ///< when it is checked a second time
+  std::optional<bool> liesAgain;  ///< when it is checked a second time; empty: it could not be
 };
 
 struct Findings {
@@ -91,11 +92,13 @@ std::vector<ToCheck> problemsOf(const std::vector<Layer>& layers, const CheckOpt
 class KernelSpeeds {
  public:
   void learn(const Problem& problem, Kernel kernel, double seconds) {
+    constexpr double kMostlyItself = 0.05;  // a check's own part takes some milliseconds
+    if (seconds < kMostlyItself) return;
     const double secondsOfOne = seconds / problem.multiplyAdds();
     double& least = secondsOfOne_.try_emplace(keyOf(problem, kernel), secondsOfOne).first->second;
     least = std::min(least, secondsOfOne);
   }
-  /// No more than it takes, of what is known; 0 at first.
+  /// About as long as it takes. 0: it has not been slow yet.
   double seconds(const Problem& problem, Kernel kernel) const {
     const auto known = secondsOfOne_.find(keyOf(problem, kernel));
     return known == secondsOfOne_.end() ? 0 : known->second * problem.multiplyAdds();
@@ -149,7 +152,7 @@ class Checking {
                                    next.layer->shape(),
                                    ucudnn::toText(next.problem.operation, kernel.offer->kernel),
                                    verdict.why,
-                                   isWrong(verdictOf(checker, next.problem.batch(), kernel))});
+                                   isWrongAgain(checker, next.problem.batch(), kernel)});
     }
   }
   /// Time is up, or so says the user: problems are left that nobody looks at.
@@ -165,6 +168,13 @@ class Checking {
  private:
   static bool isWrong(const KernelVerdict& verdict) noexcept {
     return verdict.kind != Kind::kRight && verdict.kind != Kind::kUnchecked;
+  }
+  static std::optional<bool> isWrongAgain(KernelChecker& checker,
+                                          int batch,
+                                          const KernelAhead& kernel) {
+    const KernelVerdict verdict = verdictOf(checker, batch, kernel);
+    if (verdict.kind == Kind::kUnchecked) return std::nullopt;
+    return isWrong(verdict);
   }
   static KernelVerdict verdictOf(KernelChecker& checker, int batch, const KernelAhead& kernel) {
     if (!kernel.built) return {};
@@ -191,14 +201,15 @@ class Checking {
 };
 
 nlohmann::ordered_json toJson(const Findings& findings) {
-  auto liars = nlohmann::ordered_json::array();
+  using Json = nlohmann::ordered_json;
+  auto liars = Json::array();
   for (const Liar& liar : findings.liars)
     liars.push_back({{"layer", liar.layer},
                      {"operation", liar.operation},
                      {"shape", liar.shape},
                      {"kernel", liar.kernel},
                      {"why", liar.why},
-                     {"wrong_again", liar.liesAgain}});
+                     {"wrong_again", liar.liesAgain ? Json(*liar.liesAgain) : Json()}});
   return {{"checked", findings.checked},
           {"unchecked", findings.unchecked},
           {"late", findings.late},
@@ -215,7 +226,9 @@ void print(const Findings& findings) {
                              liar.shape,
                              liar.kernel,
                              liar.why,
-                             liar.liesAgain ? "" : "; right when it was checked again");
+                             !liar.liesAgain   ? "; it could not be checked again"
+                             : *liar.liesAgain ? ""
+                                               : "; right when it was checked again");
   std::cout << fmt::format("{} kernels checked, {} are wrong; {} could not be checked",
                            findings.checked,
                            findings.liars.size(),

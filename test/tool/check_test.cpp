@@ -55,10 +55,10 @@ TEST_F(CheckedLayers, ATimeLimitEndsIt) {
 // `timeout` signals a process and its group: twice.
 TEST_F(CheckedLayers, AnInterruptionKeepsWhatWasFound) {
   const std::string list = UCUDNN_LAYERS "/deepbench_train.csv";
-  const Outcome outcome = runTool("check " + list + " --json " + json_, "timeout -s INT 2");
+  const Outcome outcome = runTool("check " + list + " --json " + json_, "timeout -s INT 4");
   EXPECT_EQ(outcome.status, 124) << outcome.error;
   EXPECT_FALSE(found().at("time_was_enough"));
-  EXPECT_GE(found().at("seconds"), 1);
+  EXPECT_GT(found().at("seconds"), 0);
 }
 
 }  // namespace
