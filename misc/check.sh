@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks the sources themselves:
 #   misc/check.sh          format, lengths, include arrows, who warns, pages, sizes of classes, clang-tidy (src/ without the
-#                          simulator, and include/), and the simulator past clang++'s warnings; installs what is missing
+#                          simulator, and include/), and each source of src/ by itself past clang++'s warnings; installs
+#                          what is missing
 #   misc/check.sh --full   builds all of it, the tests too, with clang++ (build-clang/) and g++ (build-werror/) besides,
 #                          warnings being errors, and runs the unit tests of both
 set -euo pipefail
@@ -54,5 +55,5 @@ if ((full)); then
   step "clang++" build_and_test build-clang "${clang_options[@]}"
   step "g++" build_and_test build-werror -DUCUDNN_WERROR=ON
 else
-  step "clang++ -fsyntax-only" misc/scripts/for_each_command.py build-clang 'src/simulator/.*'
+  step "clang++ -fsyntax-only" misc/scripts/for_each_command.py build-clang 'src/.*'
 fi
