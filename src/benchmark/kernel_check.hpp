@@ -84,8 +84,8 @@ class KernelChecker {
 };
 
 /// An output may be off by a part of itself, and by a part of all outputs' root mean square. Both
-/// are four times what right kernels of the type, the math and the accuracy were off by on an H200;
-/// wrong kernels are farther off.
+/// are four times what right kernels of the type, the math and the accuracy were off by on an H200,
+/// but that TF32's part of itself is what cutting off can take. Wrong kernels are farther off.
 struct Tolerance {
   double ofItself = 0;
   double ofAll = 0;

@@ -37,7 +37,7 @@ struct Erratum {
 };
 using Errata = std::vector<Erratum>;
 
-/// Those that others have published, each as narrow as its source says.
+/// Those that others have published or we have found, each as narrow as its source says.
 const Errata& builtInErrata();
 
 /// Reads a list of cudnn-frontend's form: {"version": 1, "rules": [{"rule_id", "operation",
