@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "api/queries.hpp"
@@ -158,6 +159,18 @@ const ClientConvolution* answerUnasked(cudnnBackendDescriptor_t descriptor, Plan
   return plan.answer([&]() -> std::unique_ptr<const ClientConvolution> { return std::move(made); });
 }
 
+/// How a plan runs; null: cuDNN runs it. Empty: that can't be told, and it may not run.
+std::optional<const ClientConvolution*> answerOf(cudnnBackendDescriptor_t descriptor,
+                                                 PlanDescription& plan) noexcept {
+  if (const ClientConvolution* const asked = plan.convolution()) return asked;
+  try {
+    return answerUnasked(descriptor, plan);
+  } catch (const std::exception& error) {
+    logInfo("a plan that was not asked for its workspace: {}", error.what());
+    return std::nullopt;
+  }
+}
+
 /// Runs a plan of ours with the pointers of a pack. Empty: we don't understand the pack.
 std::optional<cudnnStatus_t> runOurs(Context* context,
                                      cudnnHandle_t handle,
@@ -283,13 +296,9 @@ cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
   if (plan == nullptr || plan->graph() == nullptr)
     return cudnn().backendExecute(handle, executionPlan, variantPack);
   Context* const context = activeContextOf(handle);
-  const ClientConvolution* ours = plan->convolution();
-  if (ours == nullptr) try {
-      ours = answerUnasked(executionPlan, *plan);
-    } catch (const std::exception& error) {
-      logInfo("a plan that was not asked for its workspace: {}", error.what());
-      return CUDNN_STATUS_NOT_SUPPORTED;
-    }
+  const auto answer = answerOf(executionPlan, *plan);
+  if (!answer) return CUDNN_STATUS_NOT_SUPPORTED;
+  const ClientConvolution* const ours = *answer;
   ClientExecution execution{executionPlan, variantPack, nullptr, plan->neededBytes(), false};
   if (ours == nullptr) return runTheirs(context, handle, *plan, execution);
   execution.neededBytes = ours->neededBytes;
@@ -315,14 +324,8 @@ cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
 int ucudnnBackendNeedsMore(cudnnBackendDescriptor_t executionPlan) {
   auto* const plan = trackedDescriptors().findKind<PlanDescription>(executionPlan);
   if (plan == nullptr || plan->graph() == nullptr) return 0;
-  const ClientConvolution* ours = plan->convolution();
-  if (ours == nullptr) try {
-      ours = answerUnasked(executionPlan, *plan);
-    } catch (const std::exception& error) {
-      logInfo("a plan that was not asked for its workspace: {}", error.what());
-      return 1;
-    }
-  return ours != nullptr && ours->needsMore() ? 1 : 0;
+  const auto answer = answerOf(executionPlan, *plan);
+  return !answer || (*answer != nullptr && (*answer)->needsMore()) ? 1 : 0;
 }
 
 void ucudnnBackendToldWorkspace(cudnnBackendDescriptor_t executionPlan, size_t* bytes) {
