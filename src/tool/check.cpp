@@ -139,12 +139,11 @@ class Checking {
         continue;
       }
       const KernelVerdict verdict = verdictOf(checker, next.problem.batch(), kernel);
-      if (verdict.kind != Kind::kUnchecked)
-        speeds_.learn(next.problem, kernel.offer->kernel, Seconds(Clock::now() - begin).count());
       if (verdict.kind == Kind::kUnchecked) {
         ++findings_.unchecked;
         continue;
       }
+      speeds_.learn(next.problem, kernel.offer->kernel, Seconds(Clock::now() - begin).count());
       ++findings_.checked;
       if (isWrong(verdict))
         findings_.liars.push_back({next.layer->name,
