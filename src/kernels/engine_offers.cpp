@@ -2,8 +2,6 @@
 
 #if UCUDNN_HAS_ENGINES
 
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -16,6 +14,7 @@
 #include "kernels/engines.hpp"
 #include "kernels/errata.hpp"
 #include "kernels/folds.hpp"
+#include "kernels/offered_parts.hpp"
 #include "kernels/sums.hpp"
 #include "kernels/tiles.hpp"
 
@@ -35,44 +34,14 @@ constexpr int kKeptWithinWorkspace = 4;
 constexpr std::size_t kLeastFilterShare = std::size_t{2} << 20;
 // So many engines run in tiles: each costs a query and a timing at each batch size.
 constexpr std::size_t kKeptTiled = 3;
-// Sums are in float, and float copies are twice as large: with two parts they need as much as x and
-// y.
-constexpr int kFewestSums = 4;
-
 // So many engines run in bands: each costs a query and a timing for each number of bands.
 constexpr std::size_t kKeptBanded = 3;
-// A launch takes as long as copying a smaller band: 2.5 us on Hopper, whose memory moves 8 MiB in
-// that time. A device with slower memory copies less.
-constexpr std::size_t kLeastBandBytes = std::size_t{8} << 20;
-constexpr double kLaunchMs = 2.5e-3;
-// More bands are only for large problems.
-constexpr int kMostOffered = 256;
-// Larger bands are no faster. Nothing else bounds the bands of a large problem without a limit.
-constexpr std::size_t kMostBandBytes = std::size_t{1} << 30;
-// With more samples, micro-batches serve as well as bands.
-constexpr int kMostBandedBatch = 4;
-
 constexpr int kUseTexture = 3;  // CUDNN_KNOB_TYPE_USE_TEX, which cuDNN 9 has deprecated
 
 constexpr int kFewInBlock = 16;
 constexpr std::size_t kKeptBlocked = 4;
 // Our copies may take so much more workspace than an engine's: 1/64 of it, and some alignments.
 constexpr std::size_t kMoreWorkspace = 64, kAlignments = std::size_t{4} << 10;
-
-/// The least band that is worth its launch on the current device. The largest of all devices where
-/// it can't be asked.
-std::size_t leastBandBytes() {
-  int device = 0, kilohertz = 0, bits = 0;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, device) != cudaSuccess ||
-      kilohertz <= 0 || bits <= 0) {
-    static_cast<void>(cudaGetLastError());  // else the program would find it
-    return kLeastBandBytes;
-  }
-  const double bytesPerMs = 2.0 * kilohertz * (bits / 8.0);  // two transfers a clock
-  return std::min(kLeastBandBytes, static_cast<std::size_t>(bytesPerMs * kLaunchMs));
-}
 
 /// Whether the problem's types, math type and transform allow the engine. cuDNN marks its TF32
 /// engines by TENSOR_CORE alone.
@@ -152,13 +121,12 @@ struct Asking {
   int* failures;
 };
 
-/// Whether the best ones copy the filter. They don't if the tensors have the layout that engines
-/// like.
-bool copyFilter(const std::vector<KernelOffer>& best, const Problem& problem) {
+/// Whether some of the best ones copy so many bytes. They don't if the tensors have the layout that
+/// engines like.
+bool copy(const std::vector<KernelOffer>& best, std::size_t bytes) {
   const auto end = best.begin() + static_cast<std::ptrdiff_t>(std::min(best.size(), kKeptTiled));
-  return std::any_of(best.begin(), end, [&](const KernelOffer& offer) {
-    return offer.workspaceBytes >= problem.wBytes();
-  });
+  return std::any_of(
+      best.begin(), end, [&](const KernelOffer& offer) { return offer.workspaceBytes >= bytes; });
 }
 
 /// Adds the first `most` wanted engines that are offered for `kind`.
@@ -196,7 +164,9 @@ std::vector<std::size_t> workspacesWithCopy(const std::vector<KernelOffer>& offe
 /// on a limit, so that an answer for one limit holds for all smaller ones.
 void addTiled(const Asking& asking, std::vector<KernelOffer>& offers) {
   const Problem& problem = asking.problem;
-  if (problem.xBytes() > problem.wBytes() || !copyFilter(offers, problem)) return;
+  if (problem.xBytes() > problem.wBytes() || !copy(offers, problem.wBytes()) ||
+      !groupTilesOf(problem).empty())
+    return;
   const auto whole = workspacesWithCopy(offers, problem);
   const std::size_t least = *std::min_element(whole.begin(), whole.end());
   EngineConfiguration kind;
@@ -267,8 +237,8 @@ bool readsCallersTensors(const EngineConfiguration& value) {
 
 /// Whether tensor cores want x and y channels last, and we can copy them so.
 bool mayCopyLast(const Problem& problem) {
-  return !Blocking::hasFewChannels(problem) && problem.mathType != CUDNN_FMA_MATH &&
-         problem.xStrides[1] != 1 && problem.yStrides[1] != 1 && ChannelsLast::exists(problem, 1);
+  return !Blocking::hasFewChannels(problem) && isCopiedLast(problem) &&
+         ChannelsLast::exists(problem, 1);
 }
 
 /// Replaces engines that copy x and y channels last by the same on tensors that we copy before. Our
@@ -297,69 +267,14 @@ void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
   }
 }
 
-/// The numbers of bands that are worth it if tensors with channels first are copied channels last.
-/// For half and bfloat16, one band is too. Like tiles, they don't depend on a limit. Throws Error.
-std::vector<EngineConfiguration> bandsOf(const Problem& problem) {
-  const std::size_t copied = problem.xBytes() + problem.yBytes();
-  std::vector<EngineConfiguration> kinds;
-  if (problem.mathType == CUDNN_FMA_MATH || problem.xStrides[1] == 1 || problem.yStrides[1] == 1)
-    return kinds;
-  EngineConfiguration kind;
-  kind.blocks = 1;
-  kind.bands = isRounded(problem.xType) ? 1 : 2;
-  const std::size_t least = leastBandBytes();
-  for (; kind.bands <= kMostOffered; kind.bands *= 2) {
-    if (copied / static_cast<std::size_t>(kind.bands) < least) break;
-    if (ChannelsLast::exists(problem, kind.bands)) kinds.push_back(kind);
-  }
-  return kinds;
-}
-
-/// The numbers of bands of a large problem, in any layout: all other ways are much slower. Each
-/// number is four times the one before, because each costs several timings of a long kernel. If all
-/// bands are too large or too small, there is one number. Throws Error.
-std::vector<EngineConfiguration> bandsOfLarge(const Problem& problem) {
-  std::vector<EngineConfiguration> kinds;
-  EngineConfiguration kind;
-  kind.blocks = 1;
-  bool isTooLarge = false;
-  const std::size_t least = leastBandBytes();
-  for (kind.bands = 2; kind.bands <= kMostBands;
-       kind.bands *= kinds.empty() || isTooLarge ? 2 : 4) {
-    if (!ChannelsLast::exists(problem, kind.bands)) continue;
-    const std::size_t bytes = EnginePart(problem, kind).ownBytes;
-    if (!kinds.empty() && bytes < least) break;
-    if (isTooLarge) kinds.clear();
-    kinds.push_back(kind);
-    isTooLarge = bytes > kMostBandBytes;
-  }
-  return kinds;
-}
-
-/// How engines compute a large problem in parts that are not large. Throws Error.
-std::vector<EngineConfiguration> partsOfLarge(const Problem& problem) {
-  std::vector<EngineConfiguration> kinds = bandsOfLarge(problem);
-  const auto isDivided = [](const std::vector<Part>& parts) {
-    return !parts.empty() && !parts.front().problem.isLarge();
-  };
-  EngineConfiguration kind;
-  for (kind.tiles = 2; kind.tiles <= kMostTiles; kind.tiles *= 2)
-    if (isDivided(cutInTiles(problem, kind.tiles))) kinds.push_back(kind);
-  kind.tiles = 1;
-  for (kind.sums = kFewestSums; kind.sums <= kMostSums; kind.sums *= 2)
-    if (isDivided(cutToSum(problem, kind.sums))) kinds.push_back(kind);
-  return kinds;
-}
-
-/// Adds the first few engines for each number of bands.
+/// Adds the first few engines for each number of bands; and of tiles of groups, unless the best
+/// engines copy nothing: there are some for groups of one channel.
 void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
-  const Problem& problem = asking.problem;
-  const bool isRoundedGradient =
-      problem.operation == Operation::kBackwardFilter && isRounded(problem.wType);
-  if (problem.batch() > kMostBandedBatch && !isRoundedGradient) return;
+  if (!hasFewSamples(asking.problem)) return;
+  const bool mayTile = copy(offers, asking.problem.xBytes());
   const auto any = [](const KernelOffer&) { return true; };
-  for (const EngineConfiguration& kind : bandsOf(problem))
-    addEngines(asking, kind, kKeptBanded, offers, any);
+  for (const EngineConfiguration& kind : partsOfSample(asking.problem))
+    if (kind.tiles == 1 || mayTile) addEngines(asking, kind, kKeptBanded, offers, any);
 }
 
 /// Adds the first few engines for each number of parts.
@@ -445,8 +360,8 @@ std::optional<Kernel> copiedChannelsLast(const Problem& problem,
   return Kernel{idOf(value), kernel.mathType, kEngines};
 }
 
-/// Offers the largest bands that fit. Leaves out engines that cuDNN compiles: compiling takes
-/// longer than the calls that this serves.
+/// Offers the largest tiles of groups that fit, else bands. Leaves out engines that cuDNN compiles:
+/// compiling takes longer than the calls that this serves.
 std::optional<KernelOffer> engineInBands(const EngineDevice& device,
                                          const Problem& problem,
                                          std::size_t limitBytes,
@@ -454,7 +369,8 @@ std::optional<KernelOffer> engineInBands(const EngineDevice& device,
                                          int* failures) {
   if (!hasEngines(problem)) return std::nullopt;
   try {
-    for (EngineConfiguration kind : problem.isLarge() ? partsOfLarge(problem) : bandsOf(problem)) {
+    for (EngineConfiguration kind :
+         problem.isLarge() ? partsOfLarge(problem) : partsOfSample(problem)) {
       const EnginePart part(problem, kind);
       if (part.ownBytes > limitBytes) continue;
       const auto graphs = makeGraphs(device, part, calls);
@@ -463,7 +379,10 @@ std::optional<KernelOffer> engineInBands(const EngineDevice& device,
         kind.knobs = std::move(value.knobs);
         ConfiguredEngine engine(device, graphs, kind);
         const auto offer = offerOf(problem, engine, calls, failures);
-        if (offer && offer->workspaceBytes <= limitBytes && !offer->compiled) return offer;
+        if (!offer || offer->compiled) continue;
+        if (offer->workspaceBytes <= limitBytes) return offer;
+        if (kind.tiles > 1 && !problem.isLarge())
+          break;  // smaller tiles rather than slower engines
       }
     }
   } catch (const Error& error) {

@@ -1,4 +1,4 @@
-// In how many bands a plan runs.
+// In how many bands, or tiles, a plan runs.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +16,14 @@ inline int bandsOf(const Plan& plan) {
     if (step.kernel.source == kEngines)
       bands = std::max(bands, engineConfigurationOf(step.kernel.id).bands);
   return bands;
+}
+
+inline int tilesOf(const Plan& plan) {
+  int tiles = 1;
+  for (const Plan::Step& step : plan.steps)
+    if (step.kernel.source == kEngines)
+      tiles = std::max(tiles, engineConfigurationOf(step.kernel.id).tiles);
+  return tiles;
 }
 
 }  // namespace ucudnn::test

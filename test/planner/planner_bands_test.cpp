@@ -1,7 +1,8 @@
-// Plans of one sample: nothing but bands of it can be divided.
+// Plans of one sample: nothing but bands of it, or its groups, can be divided.
 #include "planner/planner.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "bands_of.hpp"
 #include "kernels/engine_configuration.hpp"
@@ -23,7 +24,8 @@ class PlannerBandsTest : public PlannerTest {
     settings_.checkKernels = false;  // large images in full arithmetic take the CPU a second each
   }
 
-  /// An image's, whose engines copy 64 MiB channels last.
+  static constexpr std::size_t kWholeBytes = 64 * kMebibyte;
+  /// An image's, whose engines copy so much channels last.
   static Problem image(Operation operation) {
     Problem problem = sampleProblem(operation, 1, 64, CUDNN_DATA_HALF);
     problem.mathType = CUDNN_DEFAULT_MATH;
@@ -32,9 +34,15 @@ class PlannerBandsTest : public PlannerTest {
     return problem;
   }
 
+  static Problem imageOfGroups(Operation operation) {
+    Problem problem = image(operation);
+    problem.groups = 8;
+    problem.wSizes[1] /= problem.groups;
+    return problem;
+  }
+
   /// A call that overwrites its output, of a client whose engine copies.
-  PlanRequest call(Planner& planner, Operation operation, std::size_t limitBytes) const {
-    const Problem problem = image(operation);
+  PlanRequest call(Planner& planner, const Problem& problem, std::size_t limitBytes) const {
     PlanRequest wanted = request(planner, limitBytes, problem);
     wanted.calls = CallKind::kOverwriting;
     wanted.suitsEngines = true;
@@ -55,7 +63,7 @@ TEST_F(PlannerBandsTest, AnUnmeasuredSampleRunsInTheLargestBandsThatFit) {
   for (const Operation operation : kOperations) {
     Planner planner;
     for (const std::size_t limitBytes : {24 * kMebibyte, 48 * kMebibyte}) {
-      const PlanRequest wanted = call(planner, operation, limitBytes);
+      const PlanRequest wanted = call(planner, image(operation), limitBytes);
       ASSERT_TRUE(wanted.own) << toText(operation);
       const PlanAnswer found = planner.answer(wanted, Measuring::kWhenItPays);
       ASSERT_TRUE(found.plan) << toText(operation);
@@ -63,6 +71,48 @@ TEST_F(PlannerBandsTest, AnUnmeasuredSampleRunsInTheLargestBandsThatFit) {
       EXPECT_LE(found.plan->workspaceBytes, limitBytes);
       EXPECT_EQ(bandsOf(*found.plan), limitBytes == 24 * kMebibyte ? 4 : 2) << toText(operation);
     }
+  }
+}
+
+/// Bands would launch kernels for each group of each band.
+TEST_F(PlannerBandsTest, AnUnmeasuredSampleOfGroupsRunsInTheLargestTilesThatFit) {
+  settings_.benchmarkShare = 0;
+  for (const Operation operation : kOperations) {
+    Planner planner;
+    for (const std::size_t limitBytes : {24 * kMebibyte, 48 * kMebibyte}) {
+      const PlanRequest wanted = call(planner, imageOfGroups(operation), limitBytes);
+      ASSERT_TRUE(wanted.own) << toText(operation);
+      const PlanAnswer found = planner.answer(wanted, Measuring::kWhenItPays);
+      ASSERT_TRUE(found.plan) << toText(operation);
+      EXPECT_FALSE(found.plan->measured);
+      EXPECT_LE(found.plan->workspaceBytes, limitBytes);
+      EXPECT_EQ(tilesOf(*found.plan), limitBytes == 24 * kMebibyte ? 4 : 2) << toText(operation);
+    }
+  }
+}
+
+/// A tile takes its part of the workspace.
+TEST_F(PlannerBandsTest, TilesOfGroupsAreOfferedWhereEnginesCopy) {
+  for (const Operation operation : kOperations) {
+    const auto tilesAndBytes = [&](const Problem& problem) {
+      std::map<int, std::size_t> least;
+      const ProblemDescriptors descriptors(problem);
+      for (const auto& offer : offeredKernels(handle_.get(), problem, descriptors.get(), true)) {
+        if (offer.kernel.source != kEngines) continue;
+        const EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
+        if (value.blocks == 0) least.emplace(value.tiles, offer.workspaceBytes);
+      }
+      return least;
+    };
+    const auto ofGroups = tilesAndBytes(imageOfGroups(operation));
+    for (const int tiles : {2, 4, 8}) {
+      ASSERT_EQ(ofGroups.count(tiles), 1U) << toText(operation);
+      EXPECT_LE(ofGroups.at(tiles), kWholeBytes / static_cast<std::size_t>(tiles) + kMebibyte);
+    }
+    Problem channelsLast = imageOfGroups(operation);
+    channelsLast.xStrides = channelsLast.yStrides = {64 << 18, 1, 512 * 64, 64, 0};
+    EXPECT_EQ(tilesAndBytes(channelsLast).size(), 1U);
+    EXPECT_EQ(tilesAndBytes(image(operation)).size(), 1U);
   }
 }
 

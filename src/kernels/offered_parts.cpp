@@ -1,0 +1,130 @@
+#include "kernels/offered_parts.hpp"
+
+#if UCUDNN_HAS_ENGINES
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "kernels/built_engine.hpp"
+#include "kernels/channels_last.hpp"
+#include "kernels/engine_calls.hpp"
+#include "kernels/sums.hpp"
+#include "kernels/tiles.hpp"
+
+namespace ucudnn {
+namespace {
+
+// A launch takes as long as copying a smaller band: 2.5 us on Hopper, whose memory moves 8 MiB in
+// that time. A device with slower memory copies less.
+constexpr std::size_t kLeastBandBytes = std::size_t{8} << 20;
+constexpr double kLaunchMs = 2.5e-3;
+// More bands are only for large problems.
+constexpr int kMostOffered = 256;
+// Larger bands are no faster. Nothing else bounds the bands of a large problem without a limit.
+constexpr std::size_t kMostBandBytes = std::size_t{1} << 30;
+// With more samples, micro-batches serve as well as bands.
+constexpr int kMostBandedBatch = 4;
+
+/// The least band that is worth its launch on the current device. The largest of all devices where
+/// it can't be asked.
+std::size_t leastBandBytes() {
+  int device = 0, kilohertz = 0, bits = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, device) != cudaSuccess ||
+      kilohertz <= 0 || bits <= 0) {
+    static_cast<void>(cudaGetLastError());  // else the program would find it
+    return kLeastBandBytes;
+  }
+  const double bytesPerMs = 2.0 * kilohertz * (bits / 8.0);  // two transfers a clock
+  return std::min(kLeastBandBytes, static_cast<std::size_t>(bytesPerMs * kLaunchMs));
+}
+
+/// The numbers of bands that are worth it if tensors with channels first are copied channels last.
+/// For half and bfloat16, one band is too. Like tiles, they don't depend on a limit. Throws Error.
+std::vector<EngineConfiguration> bandsOf(const Problem& problem) {
+  const std::size_t copied = problem.xBytes() + problem.yBytes();
+  std::vector<EngineConfiguration> kinds;
+  if (!isCopiedLast(problem)) return kinds;
+  EngineConfiguration kind;
+  kind.blocks = 1;
+  kind.bands = isRounded(problem.xType) ? 1 : 2;
+  const std::size_t least = leastBandBytes();
+  for (; kind.bands <= kMostOffered; kind.bands *= 2) {
+    if (copied / static_cast<std::size_t>(kind.bands) < least) break;
+    if (ChannelsLast::exists(problem, kind.bands)) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+/// The numbers of bands of a large problem, in any layout: all other ways are much slower. Each
+/// number is four times the one before, because each costs several timings of a long kernel. If all
+/// bands are too large or too small, there is one number. Throws Error.
+std::vector<EngineConfiguration> bandsOfLarge(const Problem& problem) {
+  std::vector<EngineConfiguration> kinds;
+  EngineConfiguration kind;
+  kind.blocks = 1;
+  bool isTooLarge = false;
+  const std::size_t least = leastBandBytes();
+  for (kind.bands = 2; kind.bands <= kMostBands;
+       kind.bands *= kinds.empty() || isTooLarge ? 2 : 4) {
+    if (!ChannelsLast::exists(problem, kind.bands)) continue;
+    const std::size_t bytes = EnginePart(problem, kind).ownBytes;
+    if (!kinds.empty() && bytes < least) break;
+    if (isTooLarge) kinds.clear();
+    kinds.push_back(kind);
+    isTooLarge = bytes > kMostBandBytes;
+  }
+  return kinds;
+}
+
+}  // namespace
+
+bool isCopiedLast(const Problem& problem) noexcept {
+  return problem.mathType != CUDNN_FMA_MATH && problem.xStrides[1] != 1 && problem.yStrides[1] != 1;
+}
+
+bool hasFewSamples(const Problem& problem) noexcept {
+  return problem.batch() <= kMostBandedBatch ||
+         (problem.operation == Operation::kBackwardFilter && isRounded(problem.wType));
+}
+
+std::vector<EngineConfiguration> groupTilesOf(const Problem& problem) {
+  std::vector<EngineConfiguration> kinds;
+  if (problem.groups == 1 || !isCopiedLast(problem) || !hasFewSamples(problem)) return kinds;
+  const std::size_t copied = problem.xBytes() + problem.yBytes() + problem.wBytes();
+  const std::size_t least = leastBandBytes();
+  EngineConfiguration kind;
+  for (kind.tiles = 2; kind.tiles <= kMostTiles; kind.tiles *= 2) {
+    if (copied / static_cast<std::size_t>(kind.tiles) < least) break;
+    if (!cutInTiles(problem, kind.tiles).empty()) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+std::vector<EngineConfiguration> partsOfSample(const Problem& problem) {
+  std::vector<EngineConfiguration> kinds = groupTilesOf(problem);
+  for (EngineConfiguration& kind : bandsOf(problem)) kinds.push_back(std::move(kind));
+  return kinds;
+}
+
+std::vector<EngineConfiguration> partsOfLarge(const Problem& problem) {
+  std::vector<EngineConfiguration> kinds = bandsOfLarge(problem);
+  const auto isDivided = [](const std::vector<Part>& parts) {
+    return !parts.empty() && !parts.front().problem.isLarge();
+  };
+  EngineConfiguration kind;
+  for (kind.tiles = 2; kind.tiles <= kMostTiles; kind.tiles *= 2)
+    if (isDivided(cutInTiles(problem, kind.tiles))) kinds.push_back(kind);
+  kind.tiles = 1;
+  for (kind.sums = kFewestSums; kind.sums <= kMostSums; kind.sums *= 2)
+    if (isDivided(cutToSum(problem, kind.sums))) kinds.push_back(kind);
+  return kinds;
+}
+
+}  // namespace ucudnn
+
+#endif

@@ -1,0 +1,39 @@
+// The parts of a sample, and of a large problem, in which engines are offered. They depend on the
+// problem and the device, not on a limit: an answer within one limit must serve all smaller ones.
+#pragma once
+
+#include "kernels/backend.hpp"
+
+#if UCUDNN_HAS_ENGINES
+
+#include <vector>
+
+#include "kernels/engine_configuration.hpp"
+#include "problem/problem.hpp"
+
+namespace ucudnn {
+
+// Sums are in float, and float copies are twice as large: with two parts they need as much as x and
+// y.
+constexpr int kFewestSums = 4;
+
+/// Whether engines on tensor cores would copy the problem's tensors channels last.
+bool isCopiedLast(const Problem& problem) noexcept;
+
+/// Whether parts of the batch don't serve as well as parts of a sample.
+bool hasFewSamples(const Problem& problem) noexcept;
+
+/// Tiles of groups, if engines copy groups channels last. Most engines launch their kernels for one
+/// group after another. So tiles launch few more than the whole, and bands many times as much.
+/// Throws Error.
+std::vector<EngineConfiguration> groupTilesOf(const Problem& problem);
+
+/// Tiles of groups, then bands; the largest first of each. Throws Error.
+std::vector<EngineConfiguration> partsOfSample(const Problem& problem);
+
+/// The parts of a large problem that are not large. Throws Error.
+std::vector<EngineConfiguration> partsOfLarge(const Problem& problem);
+
+}  // namespace ucudnn
+
+#endif
