@@ -23,6 +23,7 @@ REVISIONS = {
     "unasked_measuring_h100": "efc84c8",
     "unasked_shapes_training_h100": "92ab458",
     "jax_alexnet_h100": "31c8ed8",
+    "jax_types_h200": "4eaefeed",
     "shares2_pytorch_unequal_h100": "cae5607",
     "shares2_pytorch_unequal_fma_h100": "cae5607",
     "programs_second_start_h100": "7b6a04b",

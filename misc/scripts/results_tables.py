@@ -669,6 +669,28 @@ def jax():
                  "`ucudnn run --report [--workspace-limit 64MiB --tune] misc/scripts/train_jax.py 256 60`")
 
 
+def jax_types():
+    """Half, bfloat16 and inference: each mode beside the mean of that type's plain runs."""
+    kinds = {}
+    for line in (RESULTS / "jax_types_h200.txt").read_text(encoding="utf-8").splitlines():
+        kind, mode, said, _ = (part.strip() for part in line.split("|"))
+        loss, later = re.search(r"losses \S+ (\S+), .* later ones (\S+) ms", said).groups()
+        kinds.setdefault(kind, {}).setdefault(mode, []).append((float(later), float(loss)))
+    rows = []
+    for kind, modes in kinds.items():
+        plain = [time for time, _ in modes["plain"]]
+        losses = [loss for _, loss in modes["plain"]]
+        ours = [loss for mode, runs in modes.items() if mode != "plain" for _, loss in runs]
+        times = [f"{number(runs[0][0])}, {ratio(runs[0][0] * len(plain) / sum(plain))}"
+                 for runs in (modes[mode] for mode in ("no", "256MiB", "64MiB"))]
+        rows.append([kind, f"{number(min(plain))} to {number(max(plain))}", *times,
+                     f"{min(losses):.4f} to {max(losses):.4f}", f"{min(ours):.4f} to {max(ours):.4f}"])
+    return table(["AlexNet, N=256", "plain, ms", "no limit", "256 MiB, `--tune`", "64 MiB, `--tune`", "losses, plain",
+                  "losses with us"], rows,
+                 f"One NVIDIA H200, JAX 0.11.2, cuDNN 9.19, 2026-11-27, {revision('jax_types_h200')}.\n"
+                 "`ucudnn run --report [--workspace-limit 64MiB --tune] misc/scripts/train_jax.py 256 50 float16 [infer]`")
+
+
 def filled(text, page):
     def fill(found):
         name = found[1]
