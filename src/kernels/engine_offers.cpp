@@ -121,12 +121,13 @@ struct Asking {
   int* failures;
 };
 
-/// Whether some of the best ones copy so many bytes. They don't if the tensors have the layout that
-/// engines like.
-bool copy(const std::vector<KernelOffer>& best, std::size_t bytes) {
+/// Whether the best ones copy the filter. They don't if the tensors have the layout that engines
+/// like.
+bool copyFilter(const std::vector<KernelOffer>& best, const Problem& problem) {
   const auto end = best.begin() + static_cast<std::ptrdiff_t>(std::min(best.size(), kKeptTiled));
-  return std::any_of(
-      best.begin(), end, [&](const KernelOffer& offer) { return offer.workspaceBytes >= bytes; });
+  return std::any_of(best.begin(), end, [&](const KernelOffer& offer) {
+    return offer.workspaceBytes >= problem.wBytes();
+  });
 }
 
 /// Adds the first `most` wanted engines that are offered for `kind`.
@@ -164,7 +165,7 @@ std::vector<std::size_t> workspacesWithCopy(const std::vector<KernelOffer>& offe
 /// on a limit, so that an answer for one limit holds for all smaller ones.
 void addTiled(const Asking& asking, std::vector<KernelOffer>& offers) {
   const Problem& problem = asking.problem;
-  if (problem.xBytes() > problem.wBytes() || !copy(offers, problem.wBytes()) ||
+  if (problem.xBytes() > problem.wBytes() || !copyFilter(offers, problem) ||
       !groupTilesOf(problem).empty())
     return;
   const auto whole = workspacesWithCopy(offers, problem);
@@ -267,14 +268,12 @@ void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
   }
 }
 
-/// Adds the first few engines for each number of bands; and of tiles of groups, unless the best
-/// engines copy nothing: there are some for groups of one channel.
+/// Adds the first few engines for each number of bands, or of tiles of groups.
 void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
   if (!hasFewSamples(asking.problem)) return;
-  const bool mayTile = copy(offers, asking.problem.xBytes());
   const auto any = [](const KernelOffer&) { return true; };
   for (const EngineConfiguration& kind : partsOfSample(asking.problem))
-    if (kind.tiles == 1 || mayTile) addEngines(asking, kind, kKeptBanded, offers, any);
+    addEngines(asking, kind, kKeptBanded, offers, any);
 }
 
 /// Adds the first few engines for each number of parts.

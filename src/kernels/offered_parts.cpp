@@ -94,7 +94,9 @@ bool hasFewSamples(const Problem& problem) noexcept {
 
 std::vector<EngineConfiguration> groupTilesOf(const Problem& problem) {
   std::vector<EngineConfiguration> kinds;
-  if (problem.groups == 1 || !isCopiedLast(problem) || !hasFewSamples(problem)) return kinds;
+  const bool isDepthwise = problem.wSizes[1] == 1;
+  if (problem.groups == 1 || isDepthwise || !isCopiedLast(problem) || !hasFewSamples(problem))
+    return kinds;
   const std::size_t copied = problem.xBytes() + problem.yBytes() + problem.wBytes();
   const std::size_t least = leastBandBytes();
   EngineConfiguration kind;

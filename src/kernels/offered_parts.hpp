@@ -25,7 +25,7 @@ bool hasFewSamples(const Problem& problem) noexcept;
 
 /// Tiles of groups, if engines copy groups channels last. Most engines launch their kernels for one
 /// group after another. So tiles launch few more than the whole, and bands many times as much.
-/// Throws Error.
+/// Groups of one channel have engines that copy nothing. Throws Error.
 std::vector<EngineConfiguration> groupTilesOf(const Problem& problem);
 
 /// Tiles of groups, then bands; the largest first of each. Throws Error.

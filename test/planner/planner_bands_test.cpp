@@ -113,6 +113,10 @@ TEST_F(PlannerBandsTest, TilesOfGroupsAreOfferedWhereEnginesCopy) {
     channelsLast.xStrides = channelsLast.yStrides = {64 << 18, 1, 512 * 64, 64, 0};
     EXPECT_EQ(tilesAndBytes(channelsLast).size(), 1U);
     EXPECT_EQ(tilesAndBytes(image(operation)).size(), 1U);
+    Problem depthwise = image(operation);
+    depthwise.groups = depthwise.xSizes[1];
+    depthwise.wSizes[1] = 1;
+    EXPECT_LE(tilesAndBytes(depthwise).size(), 1U);
   }
 }
 
