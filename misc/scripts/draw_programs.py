@@ -13,7 +13,7 @@ import results_tables
 import svg
 
 LEFT, TOP, WIDTH, HEIGHT = 70, 60, 640, 400
-MEMORY, TIME = (0.5, 1.1), (0.6, 1.3)  # what the axes show
+MEMORY, TIME = (0.5, 1.2), (0.6, 1.3)  # what the axes show
 
 
 def place(memory, time):
@@ -30,7 +30,7 @@ def points():
 
 
 def axes():
-    for tenth in range(5, 12):
+    for tenth in range(5, 13):
         x, _ = place(tenth / 10, 1)
         yield svg.text(x, TOP + HEIGHT + 20, f"{tenth / 10:.1f}", 12, "middle", "#555")
     for tenth in range(6, 14):

@@ -154,7 +154,8 @@ def programs():
         rows.append((worst, [what, f"{number(step)} ({mib(memory)})", *[time_and_memory(each) for each in limits]]))
     rows.sort(key=lambda each: -each[0])
     names = sorted({source[0] for _, _, *limits in lists.PROGRAMS for sources in limits for source in sources})
-    footer = (f"One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, {days(names)}; revisions b600a7b to d2daeb5.\n"
+    footer = (f"One NVIDIA H200 where no other is named, PyTorch 2.11, cuDNN 9.19, {days(names)};\n"
+              f"revisions {revision('one_sample_h200')}, on the H100 b600a7b to d0fe47f.\n"
               "`misc/scripts/sweep_programs.py misc/scripts/one_sample_runs.txt OUT.json`")
     return table(["program", "plain ms (MiB)", "no cap", "256 MiB", "64 MiB"], [row for _, row in rows], footer)
 
@@ -329,11 +330,11 @@ def helps():
     for what, cap, name, key, plain, ours in lists.HELPS:
         times = [median(name, each, key) for each in (plain, ours)]
         memory = median(name, ours, "reserved_mib") / median(name, plain, "reserved_mib")
-        rows.append((times[1] / times[0], [what, cap, *[number(time) for time in times], ratio(times[1] / times[0]),
-                                           ratio(memory)]))
+        rows.append((times[1] / times[0], [what, gpu_of(name), cap, *[number(time) for time in times],
+                                           ratio(times[1] / times[0]), ratio(memory)]))
     rows.sort(key=lambda each: -each[0])
-    return table(["program", "cap", "plain, ms a step", "with μ-cuDNN", "time", "memory"], [row for _, row in rows],
-                 "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 2026-11-25 and 26, everything measured before. *Time* and\n"
+    return table(["program", "GPU", "cap", "plain, ms a step", "with μ-cuDNN", "time", "memory"], [row for _, row in rows],
+                 "PyTorch 2.11, cuDNN 9.19, 2026-11-25 to 27, everything measured before. *Time* and\n"
                  "*memory* (what PyTorch reserves) are parts of the plain program's, losses in bold. AlexNet, VGG-16,\n"
                  "ResNet-18 and the 3-D network ran with `UCUDNN_GRAPH_MEMORY=64MiB`.")
 
@@ -397,7 +398,8 @@ def where_it_loses():
 
     small = sorted(trained(ours, plain) for _, cap, plain, ours in lists.TRAINING if cap == "8 MiB")
     vgg = [trained("vgg16_64MiB_89fc817", "vgg16_plain_89fc817", key) for key in ("later_step_ms", "reserved_mib")]
-    short = max(time for *_, within in lists.PROGRAMS for time in compared(within, "step_of_median_ms"))
+    short = max(time for _, _, *limits in lists.PROGRAMS for sources in limits
+                for time in compared(sources, "step_of_median_ms"))
     unmeasured = max(sum(ours[:count]) / sum(plain[:count])
                      for plain, ours in (steps_measured(*each) for _, *each in lists.MEASURING) for count in (100, None))
     checked = max(row["checks_ms"] / statistics.median(row["without_ms"]) for row in load("checks_planning_h200")["rows"])
@@ -410,7 +412,7 @@ def where_it_loses():
     volume = max(over_longest(each) for each in newest_host_tensors())
     rows = [
         ["training within 8 MiB", f"{100 * (small[0] - 1):.0f} to {longer(small[-1])}", "[training](#training-within-a-cap)"],
-        ["many short calls within 64 MiB", f"up to {longer(short)}: each part is a call", "[one sample](#one-sample)"],
+        ["programs whose host sets the pace", f"up to {longer(short)}; plain runs differ as much", "[one sample](#one-sample)"],
         ["VGG-16 within 64 MiB", f"{longer(vgg[0])}, for {100 * (1 - vgg[1]):.0f} % less memory",
          "[training](#training-within-a-cap)"],
         ["within 64 MiB, until measured", f"up to {longer(unmeasured)}", "[measuring](#measuring-as-a-program-runs)"],
@@ -530,23 +532,31 @@ def power(value):
     return f"{value:.1e}"
 
 
+def slowest_alone(found, shares):
+    """The longest step of a rank with its share, timed without the others; a share that was not timed counts as the nearest."""
+    return max(steps[min(steps, key=lambda samples: abs(int(samples) - share))]
+               for steps, share in zip(found["steps_ms"], shares))
+
+
 def shares_pytorch():
     rows = []
     for name in lists.SHARES_PYTORCH:
         found = load(name)
+        alone, equal_alone = (slowest_alone(found, found[shares]) for shares in ("shares", "equal_shares"))
         equal = found["equal_ms"] and found["equal_ms"] / found["step_ms"]
         rows.append((equal or 0, [found["math"].upper(), " + ".join(map(str, found["multiprocessors"])),
-                                  " + ".join(map(str, found["shares"])), number(found["step_ms"]), times(found["speedup"]),
-                                  f"{found['part_of_speeds']:.2f}", times(equal), power(found["gradient_norm_difference"]),
+                                  " + ".join(map(str, found["shares"])), number(found["step_ms"]), number(alone),
+                                  times(found["speedup"]), f"{found['part_of_speeds']:.2f}", times(equal),
+                                  times(equal_alone / alone), power(found["gradient_norm_difference"]),
                                   power(found["gradient_distance"]), power(found["rounding_distance"]),
-                                  power(found["statistics_distance"]), revision(name)]))
+                                  power(found["statistics_distance"])]))
     rows.sort(key=lambda each: each[0])
-    header = ["math", "SMs", "shares", "ms", "gain", "of all", "over equal", "norms", "gradients", "rounding", "statistics",
-              "revision"]
+    header = ["math", "SMs", "shares", "ms", "alone", "gain", "of all", "over equal", "alone", "norms", "gradients",
+              "rounding", "statistics"]
     first = load(lists.SHARES_PYTORCH[0])
     return table(header, [row for _, row in rows],
                  f"{first['machine']['device']}s of one host, PyTorch {first['machine']['torch']}, "
-                 f"{days(lists.SHARES_PYTORCH)}.\n`torchrun --nproc-per-node 2 misc/examples/ddp_shares.py --multiprocessors "
+                 f"{days(lists.SHARES_PYTORCH)}, {revision(lists.SHARES_PYTORCH[0])}.\n`torchrun --nproc-per-node 2 misc/examples/ddp_shares.py --multiprocessors "
                  "132,64 --math MATH`")
 
 
