@@ -74,10 +74,13 @@ class ResultsTablesTest(unittest.TestCase):
 
     def test_shares_pytorch(self):
         with recorded(SHARES_PYTORCH=("shares_pytorch",), REVISIONS={"shares_pytorch": "ff1a6a1"}):
-            header, _, row, *_ = results_tables.shares_pytorch().splitlines()
+            header, _, row, _, footer, *_ = results_tables.shares_pytorch().splitlines()
         self.assertEqual(header.count("|"), row.count("|"))
         self.assertEqual(
-            row, "| TF32 | 132 + 64 | 170 + 86 | 50.0 | 1.44 | 0.95 | 1.40 | 3.0e-06 | 2.0e-04 | 1.0e-04 | 1.0e-05 | ff1a6a1 |")
+            row,
+            "| TF32 | 132 + 64 | 170 + 86 | 50.0 | 44.0 | 1.44 | 0.95 | 1.40 | 1.57 | 3.0e-06 | 2.0e-04 | 1.0e-04 | 1.0e-05 |",
+        )
+        self.assertIn(", ff1a6a1.", footer)
 
     def test_devices(self):
         texts = ["0: NVIDIA H100 80GB HBM3", "1: NVIDIA H100 80GB HBM3", "2: NVIDIA H100 80GB HBM3 (64 SMs, emulated)"]
