@@ -114,9 +114,7 @@ void executePlan(cudnnHandle_t handle, const BackendPlan& plan, const BackendVar
   const OperationGraph& graph = *plan.graph();
   const EngineChoice& choice = plan.choice();
   require(handle->device == graph.device, "the plan was built for another device");
-  Cost cost;
-  const cudnnStatus_t status = configure(graph, choice, &cost);
-  if (status != CUDNN_STATUS_SUCCESS) refuse(status, "the engine refuses the configuration");
+  const Cost cost = plan.cost();
   if (cost.workspaceBytes > 0 && pack.workspace() == nullptr) {
     refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "null workspace");
   }

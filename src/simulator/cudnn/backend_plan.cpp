@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "simulator/cudnn/backend_plans.hpp"
+#include "simulator/cudnn/random_times.hpp"
 
 namespace ucudnn::simulator {
 
@@ -78,7 +79,7 @@ void BackendPlan::getAttribute(cudnnBackendAttributeName_t name,
         return config != nullptr && config->fill(graph_, choice_);
       });
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
-      return output.scalar(CUDNN_TYPE_INT64, static_cast<std::int64_t>(workspaceBytes_));
+      return output.scalar(CUDNN_TYPE_INT64, static_cast<std::int64_t>(cost_.workspaceBytes));
     default:
       requireSupported(false, "the simulator does not know this of a plan");
   }
@@ -92,10 +93,17 @@ void BackendPlan::complete() {
           "the handle is of another device than the graph");
   if (isCompiled(*graph_, choice_.engine)) compile();
   hostSpends(buildMicroseconds(*graph_, choice_.engine));
+  timesVersion_ = timesVersion();
+  const cudnnStatus_t status = configure(*graph_, choice_, &cost_);
+  if (status != CUDNN_STATUS_SUCCESS) refuse(status, "the engine refuses the configuration");
+}
+
+Cost BackendPlan::cost() const {
+  if (timesVersion() == timesVersion_) return cost_;
   Cost cost;
   const cudnnStatus_t status = configure(*graph_, choice_, &cost);
   if (status != CUDNN_STATUS_SUCCESS) refuse(status, "the engine refuses the configuration");
-  workspaceBytes_ = cost.workspaceBytes;
+  return cost;
 }
 
 void BackendVariantPack::setAttribute(cudnnBackendAttributeName_t name,

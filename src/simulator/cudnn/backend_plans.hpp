@@ -119,6 +119,7 @@ class BackendPlan : public BackendDescriptor {
   BackendPlan() : BackendDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {}
   const std::shared_ptr<const OperationGraph>& graph() const { return graph_; }
   const EngineChoice& choice() const { return choice_; }
+  Cost cost() const;
 
  private:
   void setAttribute(cudnnBackendAttributeName_t name, const AttributeInput& input) override;
@@ -128,7 +129,8 @@ class BackendPlan : public BackendDescriptor {
   cudnnHandle_t handle_ = nullptr;
   std::shared_ptr<const OperationGraph> graph_;
   EngineChoice choice_;
-  std::size_t workspaceBytes_ = 0;
+  Cost cost_;
+  std::uint64_t timesVersion_ = 0;  ///< of cost_
 };
 
 /// CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR.

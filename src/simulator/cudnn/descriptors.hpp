@@ -32,6 +32,12 @@ struct cudnnConvolutionStruct {
   cudnnDataType_t computeType = CUDNN_DATA_FLOAT;
   cudnnMathType_t mathType = CUDNN_DEFAULT_MATH;
   int groups = 1;
+
+  bool operator==(const cudnnConvolutionStruct& other) const {
+    return spatialRank == other.spatialRank && pad == other.pad && endPad == other.endPad &&
+           stride == other.stride && dilation == other.dilation && mode == other.mode &&
+           computeType == other.computeType && mathType == other.mathType && groups == other.groups;
+  }
 };
 
 struct cudnnActivationStruct {

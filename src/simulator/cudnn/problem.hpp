@@ -16,6 +16,10 @@ struct ConvolutionProblem {
   cudnnTensorFormat_t filterFormat = CUDNN_TENSOR_NCHW;
   cudnnConvolutionStruct convolution;
 
+  bool operator==(const ConvolutionProblem& other) const {
+    return operation == other.operation && x == other.x && w == other.w && y == other.y &&
+           filterFormat == other.filterFormat && convolution == other.convolution;
+  }
   int batch() const { return x.dims[0]; }
   int spatialRank() const { return x.rank - 2; }
   int channels() const { return x.dims[1]; }

@@ -59,7 +59,7 @@ class Hash {
 struct ScaledTimes {
   /// Where nothing is scaled, no lock is taken: one that another thread holds at a fork is never
   /// free in the child.
-  std::atomic<bool> isEmpty{true};
+  std::atomic<std::uint64_t> changes{0};
   std::mutex mutex;
   std::map<std::uint64_t, double> factors;
 };
@@ -93,7 +93,7 @@ double randomTimeFactor(const ConvolutionProblem& problem, int algorithm, std::u
 
 double scaledTime(const ConvolutionProblem& problem, int configuration) {
   ScaledTimes& times = scaledTimes();
-  if (times.isEmpty.load(std::memory_order_acquire)) return 1;
+  if (times.changes.load(std::memory_order_acquire) == 0) return 1;
   const std::lock_guard<std::mutex> lock(times.mutex);
   const auto found = times.factors.find(numberOf(problem, configuration, 0));
   return found != times.factors.end() ? found->second : 1;
@@ -103,7 +103,11 @@ void scaleTime(const ConvolutionProblem& problem, int configuration, double fact
   ScaledTimes& times = scaledTimes();
   const std::lock_guard<std::mutex> lock(times.mutex);
   times.factors[numberOf(problem, configuration, 0)] = factor;
-  times.isEmpty.store(false, std::memory_order_release);
+  times.changes.fetch_add(1, std::memory_order_release);
+}
+
+std::uint64_t timesVersion() {
+  return mix(randomTimesSeed()) + scaledTimes().changes.load(std::memory_order_acquire);
 }
 
 }  // namespace ucudnn::simulator

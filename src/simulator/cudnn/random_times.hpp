@@ -17,6 +17,9 @@ double randomTimeFactor(const ConvolutionProblem& problem, int algorithm, std::u
 double scaledTime(const ConvolutionProblem& problem, int configuration);
 void scaleTime(const ConvolutionProblem& problem, int configuration, double factor);
 
+/// Another number whenever random or set factors change.
+std::uint64_t timesVersion();
+
 /// One number for each of them; of the problem it knows what randomTimeFactor knows.
 std::uint64_t numberOf(const ConvolutionProblem& problem, int algorithm, std::uint64_t seed);
 

@@ -20,6 +20,10 @@ struct TensorShape {
   std::array<int, kMaximumRank> dims{};
   std::array<std::int64_t, kMaximumRank> strides{};
 
+  bool operator==(const TensorShape& other) const {
+    return type == other.type && rank == other.rank && dims == other.dims &&
+           strides == other.strides;
+  }
   bool sameDims(const TensorShape& other) const;
   bool sameStrides(const TensorShape& other) const;
 };

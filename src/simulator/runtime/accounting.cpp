@@ -11,13 +11,6 @@ namespace ucudnn::simulator {
 
 namespace {
 
-template <typename Map>
-std::int64_t& entry(Map& map, std::string_view key) {
-  auto found = map.find(key);
-  if (found == map.end()) found = map.emplace(std::string(key), 0).first;
-  return found->second;
-}
-
 /// cuDNN's descriptors are host memory that no device knows; a library's process-wide plans keep
 /// theirs for as long as the process lives, reachable to the end.
 bool isDescriptor(std::string_view kind) {
@@ -37,6 +30,13 @@ __attribute__((destructor)) void reportAtExit() {
 
 }  // namespace
 
+std::int64_t& Accounting::Counters::operator[](const char* name) {
+  ByName::value_type*& known = byAddress_[name];
+  // A library that is loaded anew may have another name there.
+  if (known == nullptr || known->first != name) known = &*byName_.emplace(name, 0).first;
+  return known->second;
+}
+
 Accounting& Accounting::instance() {
   static Accounting* const accounting = new Accounting;
   return *accounting;
@@ -44,9 +44,9 @@ Accounting& Accounting::instance() {
 
 Accounting::Accounting() : failingCall_(settings().failCall) {}
 
-bool Accounting::callFails(std::string_view function) {
+bool Accounting::callFails(const char* function) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  ++entry(calls_, function);
+  ++calls_[function];
   return ++callTotal_ == failingCall_;
 }
 
@@ -57,26 +57,26 @@ void Accounting::failCall(std::int64_t callsFromNow) {
 
 std::int64_t Accounting::callCount(const char* functionOrNull) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return functionOrNull == nullptr ? callTotal_ : entry(calls_, functionOrNull);
+  return functionOrNull == nullptr ? callTotal_ : calls_[functionOrNull];
 }
 
-void Accounting::countHandle(std::string_view kind, int change) {
+void Accounting::countHandle(const char* kind, int change) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  entry(handles_, kind) += change;
+  handles_[kind] += change;
 }
 
 std::int64_t Accounting::liveHandles(const char* kindOrNull) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (kindOrNull != nullptr) return entry(handles_, kindOrNull);
+  if (kindOrNull != nullptr) return handles_[kindOrNull];
   std::int64_t sum = 0;
-  for (const auto& [kind, count] : handles_) sum += count;
+  for (const auto& [kind, count] : handles_.all()) sum += count;
   return sum;
 }
 
 std::int64_t Accounting::liveResources() {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::int64_t sum = 0;
-  for (const auto& [kind, count] : handles_) sum += isDescriptor(kind) ? 0 : count;
+  for (const auto& [kind, count] : handles_.all()) sum += isDescriptor(kind) ? 0 : count;
   return sum;
 }
 
@@ -97,7 +97,7 @@ std::int64_t Accounting::violationCount() {
 std::string Accounting::leaks(bool descriptorsToo) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::string text;
-  for (const auto& [kind, count] : handles_) {
+  for (const auto& [kind, count] : handles_.all()) {
     if (isDescriptor(kind) && !descriptorsToo) continue;
     if (count != 0) text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + kind;
   }

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "simulator/runtime.hpp"
 
@@ -18,11 +19,11 @@ class Accounting {
  public:
   static Accounting& instance();
 
-  bool callFails(std::string_view function);
+  bool callFails(const char* function);
   void failCall(std::int64_t callsFromNow);
   std::int64_t callCount(const char* functionOrNull);
 
-  void countHandle(std::string_view kind, int change);
+  void countHandle(const char* kind, int change);
   std::int64_t liveHandles(const char* kindOrNull);
   std::int64_t liveResources();  ///< all kinds but descriptors
 
@@ -36,11 +37,24 @@ class Accounting {
   void unlock() { mutex_.unlock(); }
 
  private:
+  /// Counters by name. A name that comes again at the same address is found by that.
+  class Counters {
+   public:
+    using ByName = std::map<std::string, std::int64_t, std::less<>>;
+
+    std::int64_t& operator[](const char* name);
+    const ByName& all() const { return byName_; }
+
+   private:
+    ByName byName_;
+    std::unordered_map<const char*, ByName::value_type*> byAddress_;
+  };
+
   Accounting();
 
   std::mutex mutex_;
-  std::map<std::string, std::int64_t, std::less<>> calls_;
-  std::map<std::string, std::int64_t, std::less<>> handles_;
+  Counters calls_;
+  Counters handles_;
   std::int64_t callTotal_ = 0;
   std::int64_t failingCall_;  ///< compared with callTotal_; 0: none
   std::int64_t violations_ = 0;
