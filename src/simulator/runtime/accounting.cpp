@@ -31,10 +31,14 @@ __attribute__((destructor)) void reportAtExit() {
 }  // namespace
 
 std::int64_t& Accounting::Counters::operator[](const char* name) {
-  ByName::value_type*& known = byAddress_[name];
+  Known& known = byAddress_[reinterpret_cast<std::uintptr_t>(name) / 8 % byAddress_.size()];
   // A library that is loaded anew may have another name there.
-  if (known == nullptr || known->first != name) known = &*byName_.emplace(name, 0).first;
-  return known->second;
+  if (known.address != name || known.counter->first != name) {
+    auto found = byName_.find(name);
+    if (found == byName_.end()) found = byName_.emplace(name, 0).first;
+    known = {name, &*found};
+  }
+  return known.counter->second;
 }
 
 Accounting& Accounting::instance() {

@@ -3,12 +3,13 @@
 // destroy handles from static destructors.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "simulator/runtime.hpp"
 
@@ -37,7 +38,8 @@ class Accounting {
   void unlock() { mutex_.unlock(); }
 
  private:
-  /// Counters by name. A name that comes again at the same address is found by that.
+  /// Counters by name. A name that comes again at the same address is found by that. Nothing is
+  /// allocated for a known name: a test waits for a handle's address to come back.
   class Counters {
    public:
     using ByName = std::map<std::string, std::int64_t, std::less<>>;
@@ -46,8 +48,13 @@ class Accounting {
     const ByName& all() const { return byName_; }
 
    private:
+    struct Known {
+      const char* address = nullptr;
+      ByName::value_type* counter = nullptr;
+    };
+
     ByName byName_;
-    std::unordered_map<const char*, ByName::value_type*> byAddress_;
+    std::array<Known, 1024> byAddress_;  ///< names take each other's places
   };
 
   Accounting();
