@@ -25,7 +25,7 @@ constexpr int kMeasuringCalls = 20;
 constexpr std::size_t kAllMemory = std::size_t{64} << 30;
 constexpr std::size_t kDefaultLimit = std::size_t{64} << 20;
 constexpr int kPercents[] = {60, 30, 10, 5, 1, 0};
-constexpr int kProblems = 6;  // each operation twice
+constexpr int kProblems = 9;
 
 enum class Asking { kFindEx, kNamedLimit, kGet, kFind, kNot };
 const char* const kAskings[] = {"FindEx", "named limit", "Get_v7", "Find", "no query"};
