@@ -404,7 +404,7 @@ def where_it_loses():
                      for plain, ours in (steps_measured(*each) for _, *each in lists.MEASURING) for count in (100, None))
     checked = max(row["checks_ms"] / statistics.median(row["without_ms"]) for row in load("checks_planning_h200")["rows"])
     tuned = sorted(steps[2] for steps in (seconds_of_first_steps(*each) for _, *each in lists.FIRST_STEPS) if steps[2])
-    jax_later = max(tuned - plain for plain, tuned in jax_first_steps())
+    jax_later = max(jax_waits_for_tuning())
     reserved = max(memory for _, _, *limits in lists.PROGRAMS for sources in limits
                    for memory in compared(sources, "reserved_mib"))
     layers = statistics.geometric_mean(layers_within("one_sample_layers_limits_h100", 64)[1].values())
@@ -682,28 +682,30 @@ def jax():
                  "`ucudnn run --report [--workspace-limit 64MiB --tune] misc/scripts/train_jax.py 256 60`")
 
 
-def jax_first_steps():
-    """Seconds of the first step: the mean of the plain ones, and the longest with `--tune`. By type."""
+def jax_runs_by_type():
+    """By type and mode: milliseconds of a later step, the last loss, seconds of the first step."""
     kinds = {}
     for line in (RESULTS / "jax_types_h200.txt").read_text(encoding="utf-8").splitlines():
         kind, mode, said, _ = (part.strip() for part in line.split("|"))
-        seconds = float(re.search(r"first step (\d+) ms", said).group(1)) / 1e3
-        kinds.setdefault(kind, {}).setdefault(mode, []).append(seconds)
-    return [(statistics.mean(modes["plain"]), max(modes["256MiB"] + modes["64MiB"])) for modes in kinds.values()]
+        loss, first, later = re.search(r"losses \S+ (\S+), first step (\d+) ms, later ones (\S+) ms", said).groups()
+        kinds.setdefault(kind, {}).setdefault(mode, []).append((float(later), float(loss), float(first) / 1e3))
+    return kinds
+
+
+def jax_waits_for_tuning():
+    """Seconds by which `--tune` delays the first step, the longest of each type."""
+    for modes in jax_runs_by_type().values():
+        plain = statistics.mean(first for _, _, first in modes["plain"])
+        yield max(first for _, _, first in modes["256MiB"] + modes["64MiB"]) - plain
 
 
 def jax_types():
     """Half, bfloat16 and inference: each mode beside the mean of that type's plain runs."""
-    kinds = {}
-    for line in (RESULTS / "jax_types_h200.txt").read_text(encoding="utf-8").splitlines():
-        kind, mode, said, _ = (part.strip() for part in line.split("|"))
-        loss, later = re.search(r"losses \S+ (\S+), .* later ones (\S+) ms", said).groups()
-        kinds.setdefault(kind, {}).setdefault(mode, []).append((float(later), float(loss)))
     rows = []
-    for kind, modes in kinds.items():
-        plain = [time for time, _ in modes["plain"]]
-        losses = [loss for _, loss in modes["plain"]]
-        ours = [loss for mode, runs in modes.items() if mode != "plain" for _, loss in runs]
+    for kind, modes in jax_runs_by_type().items():
+        plain = [time for time, _, _ in modes["plain"]]
+        losses = [loss for _, loss, _ in modes["plain"]]
+        ours = [loss for mode, runs in modes.items() if mode != "plain" for _, loss, _ in runs]
         times = [f"{number(runs[0][0])}, {ratio(runs[0][0] * len(plain) / sum(plain))}"
                  for runs in (modes[mode] for mode in ("no", "256MiB", "64MiB"))]
         rows.append([kind, f"{number(min(plain))} to {number(max(plain))}", *times,

@@ -10,20 +10,16 @@
 namespace ucudnn::test {
 
 /// The most of a step's engine.
-inline int bandsOf(const Plan& plan) {
-  int bands = 1;
+inline int mostOf(const Plan& plan, int EngineConfiguration::*parts) {
+  int most = 1;
   for (const Plan::Step& step : plan.steps)
     if (step.kernel.source == kEngines)
-      bands = std::max(bands, engineConfigurationOf(step.kernel.id).bands);
-  return bands;
+      most = std::max(most, engineConfigurationOf(step.kernel.id).*parts);
+  return most;
 }
 
-inline int tilesOf(const Plan& plan) {
-  int tiles = 1;
-  for (const Plan::Step& step : plan.steps)
-    if (step.kernel.source == kEngines)
-      tiles = std::max(tiles, engineConfigurationOf(step.kernel.id).tiles);
-  return tiles;
+inline int bandsOf(const Plan& plan) {
+  return mostOf(plan, &EngineConfiguration::bands);
 }
 
 }  // namespace ucudnn::test

@@ -54,41 +54,35 @@ class PlannerBandsTest : public PlannerTest {
     wanted.lacksWorkspace = wanted.own.has_value();
     return wanted;
   }
+
+  /// Nothing is measured. Within 24 MiB there are four parts, within 48 MiB two.
+  void expectLargestThatFit(Problem (*problemOf)(Operation), int EngineConfiguration::*parts) {
+    settings_.benchmarkShare = 0;
+    for (const Operation operation : kOperations) {
+      Planner planner;
+      for (const std::size_t limitBytes : {24 * kMebibyte, 48 * kMebibyte}) {
+        const PlanRequest wanted = call(planner, problemOf(operation), limitBytes);
+        ASSERT_TRUE(wanted.own) << toText(operation);
+        const PlanAnswer found = planner.answer(wanted, Measuring::kWhenItPays);
+        ASSERT_TRUE(found.plan) << toText(operation);
+        EXPECT_FALSE(found.plan->measured);
+        EXPECT_LE(found.plan->workspaceBytes, limitBytes);
+        EXPECT_EQ(mostOf(*found.plan, parts), limitBytes == 24 * kMebibyte ? 4 : 2)
+            << toText(operation);
+      }
+    }
+  }
 };
 
 /// Until it is measured another engine than the client's runs.
 TEST_F(PlannerBandsTest, AnUnmeasuredSampleRunsInTheLargestBandsThatFit) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
-  settings_.benchmarkShare = 0;
-  for (const Operation operation : kOperations) {
-    Planner planner;
-    for (const std::size_t limitBytes : {24 * kMebibyte, 48 * kMebibyte}) {
-      const PlanRequest wanted = call(planner, image(operation), limitBytes);
-      ASSERT_TRUE(wanted.own) << toText(operation);
-      const PlanAnswer found = planner.answer(wanted, Measuring::kWhenItPays);
-      ASSERT_TRUE(found.plan) << toText(operation);
-      EXPECT_FALSE(found.plan->measured);
-      EXPECT_LE(found.plan->workspaceBytes, limitBytes);
-      EXPECT_EQ(bandsOf(*found.plan), limitBytes == 24 * kMebibyte ? 4 : 2) << toText(operation);
-    }
-  }
+  expectLargestThatFit(image, &EngineConfiguration::bands);
 }
 
 /// Bands would launch kernels for each group of each band.
 TEST_F(PlannerBandsTest, AnUnmeasuredSampleOfGroupsRunsInTheLargestTilesThatFit) {
-  settings_.benchmarkShare = 0;
-  for (const Operation operation : kOperations) {
-    Planner planner;
-    for (const std::size_t limitBytes : {24 * kMebibyte, 48 * kMebibyte}) {
-      const PlanRequest wanted = call(planner, imageOfGroups(operation), limitBytes);
-      ASSERT_TRUE(wanted.own) << toText(operation);
-      const PlanAnswer found = planner.answer(wanted, Measuring::kWhenItPays);
-      ASSERT_TRUE(found.plan) << toText(operation);
-      EXPECT_FALSE(found.plan->measured);
-      EXPECT_LE(found.plan->workspaceBytes, limitBytes);
-      EXPECT_EQ(tilesOf(*found.plan), limitBytes == 24 * kMebibyte ? 4 : 2) << toText(operation);
-    }
-  }
+  expectLargestThatFit(imageOfGroups, &EngineConfiguration::tiles);
 }
 
 /// A tile takes its part of the workspace.
