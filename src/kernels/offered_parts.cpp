@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "kernels/built_engine.hpp"
@@ -21,6 +22,10 @@ namespace {
 // that time. A device with slower memory copies less.
 constexpr std::size_t kLeastBandBytes = std::size_t{8} << 20;
 constexpr double kLaunchMs = 2.5e-3;
+// The workspace of a limit that engines have beside a band's copies: mostly some KB, but sums of
+// a gradient's parts, one for each multiprocessor. A tile of 128 x 256 floats is the largest on
+// Hopper.
+constexpr std::size_t kEnginesPart = 64, kSumsBytes = std::size_t{128} << 10;
 // More bands are only for large problems.
 constexpr int kMostOffered = 256;
 // Larger bands are no faster. Nothing else bounds the bands of a large problem without a limit.
@@ -28,34 +33,74 @@ constexpr std::size_t kMostBandBytes = std::size_t{1} << 30;
 // With more samples, micro-batches serve as well as bands.
 constexpr int kMostBandedBatch = 4;
 
+/// An attribute of the current device; 0 where it can't be asked.
+int attributeOf(cudaDeviceAttr attribute) noexcept {
+  int device = 0, value = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());  // else the program would find it
+    return 0;
+  }
+  return std::max(0, value);
+}
+
 /// The least band that is worth its launch on the current device. The largest of all devices where
 /// it can't be asked.
-std::size_t leastBandBytes() {
-  int device = 0, kilohertz = 0, bits = 0;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, device) != cudaSuccess ||
-      kilohertz <= 0 || bits <= 0) {
-    static_cast<void>(cudaGetLastError());  // else the program would find it
-    return kLeastBandBytes;
-  }
+std::size_t leastBandBytes() noexcept {
+  const int kilohertz = attributeOf(cudaDevAttrMemoryClockRate);
+  const int bits = attributeOf(cudaDevAttrGlobalMemoryBusWidth);
+  if (kilohertz == 0 || bits == 0) return kLeastBandBytes;
   const double bytesPerMs = 2.0 * kilohertz * (bits / 8.0);  // two transfers a clock
   return std::min(kLeastBandBytes, static_cast<std::size_t>(bytesPerMs * kLaunchMs));
 }
 
+/// The part of a limit that a band's copies may take: its engine needs the rest.
+std::size_t copiedWithin(std::size_t limitBytes, const Problem& problem, int multiprocessors) {
+  std::size_t engine = limitBytes / kEnginesPart;
+  if (problem.operation == Operation::kBackwardFilter)
+    engine += std::min(limitBytes / 2, static_cast<std::size_t>(multiprocessors) * kSumsBytes);
+  return limitBytes - std::min(engine, limitBytes / 2);
+}
+
+/// The fewest bands, more than `fewer`, whose copies take at most `bytes`; empty if too many would.
+/// Throws Error.
+std::optional<int> fewestBands(const Problem& problem, int fewer, std::size_t bytes) {
+  EngineConfiguration kind;
+  kind.blocks = 1;
+  int enough = kMostOffered + 1;
+  while (enough - fewer > 1) {
+    kind.bands = fewer + (enough - fewer) / 2;
+    // Of so many bands some would be empty, so their copies are small enough.
+    const bool fits =
+        !ChannelsLast::exists(problem, kind.bands) || EnginePart(problem, kind).ownBytes <= bytes;
+    (fits ? enough : fewer) = kind.bands;
+  }
+  if (enough > kMostOffered || !ChannelsLast::exists(problem, enough)) return std::nullopt;
+  return enough;
+}
+
 /// The numbers of bands that are worth it if tensors with channels first are copied channels last.
-/// For half and bfloat16, one band is too. Like tiles, they don't depend on a limit. Throws Error.
+/// For half and bfloat16, one band is too. Others are the largest bands within a power of two,
+/// because limits mostly are one. Like tiles, they don't depend on a limit. Throws Error.
 std::vector<EngineConfiguration> bandsOf(const Problem& problem) {
   const std::size_t copied = problem.xBytes() + problem.yBytes();
   std::vector<EngineConfiguration> kinds;
   if (!isCopiedLast(problem)) return kinds;
   EngineConfiguration kind;
   kind.blocks = 1;
-  kind.bands = isRounded(problem.xType) ? 1 : 2;
   const std::size_t least = leastBandBytes();
-  for (; kind.bands <= kMostOffered; kind.bands *= 2) {
-    if (copied / static_cast<std::size_t>(kind.bands) < least) break;
-    if (ChannelsLast::exists(problem, kind.bands)) kinds.push_back(kind);
+  if (isRounded(problem.xType) && copied >= least && ChannelsLast::exists(problem, 1))
+    kinds.push_back(kind);
+  const int multiprocessors = attributeOf(cudaDevAttrMultiProcessorCount);
+  std::size_t limitBytes = 1;
+  while (2 * limitBytes < copied + problem.wBytes()) limitBytes *= 2;
+  for (; limitBytes >= least; limitBytes /= 2) {
+    const std::size_t bytes = copiedWithin(limitBytes, problem, multiprocessors);
+    if (!kinds.empty() && EnginePart(problem, kinds.back()).ownBytes <= bytes) continue;
+    const auto bands = fewestBands(problem, kind.bands, bytes);
+    if (!bands || copied / static_cast<std::size_t>(*bands) < least) break;
+    kind.bands = *bands;
+    kinds.push_back(kind);
   }
   return kinds;
 }

@@ -182,7 +182,8 @@ TEST_F(ChannelsLastTest, OtherEnginesThatCopyAreLeftAlone) {
   }
 }
 
-/// Twice as many need half the workspace, down to bands that a launch takes as long as.
+/// The fewest within each power of two, down to bands that a launch takes as long as. Engines need
+/// up to half for parts of a gradient.
 TEST_F(ChannelsLastTest, BandsAreOfferedForOneLargeSample) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   for (const Operation operation : kOperations) {
@@ -198,9 +199,11 @@ TEST_F(ChannelsLastTest, BandsAreOfferedForOneLargeSample) {
       bands.push_back(value.bands);
       bytes.push_back(offer.workspaceBytes);
     }
-    EXPECT_EQ(bands, (std::vector{1, 2, 4, 8})) << toText(operation);
+    const bool isGradient = operation == Operation::kBackwardFilter;
+    EXPECT_EQ(bands, isGradient ? (std::vector{1, 2, 5}) : (std::vector{1, 2, 3, 5}))
+        << toText(operation);
     for (std::size_t i = 1; i < bytes.size(); ++i)
-      EXPECT_LT(static_cast<double>(bytes[i]), 0.6 * static_cast<double>(bytes[i - 1]));
+      EXPECT_LE(bytes[i], (std::size_t{128} << 20) >> i);
     EXPECT_LT(bytes.front(), large.xBytes() + large.yBytes() + (std::size_t{4} << 20));
   }
 }
