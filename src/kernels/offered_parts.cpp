@@ -22,10 +22,11 @@ namespace {
 // that time. A device with slower memory copies less.
 constexpr std::size_t kLeastBandBytes = std::size_t{8} << 20;
 constexpr double kLaunchMs = 2.5e-3;
-// The workspace of a limit that engines have beside a band's copies: mostly some KB, but sums of
-// a gradient's parts, one for each multiprocessor. A tile of 128 x 256 floats is the largest on
-// Hopper.
-constexpr std::size_t kEnginesPart = 64, kSumsBytes = std::size_t{128} << 10;
+// The workspace of a limit that engines have beside a band's copies: mostly some KB. Those of a
+// filter gradient sum its parts there, one of 128 x 128 floats for each multiprocessor, or, in
+// float, two of a large gradient: on an H100 engines of misc/layers/one_sample.csv want 0 to 17
+// MiB.
+constexpr std::size_t kEnginesPart = 64, kSumsBytes = std::size_t{64} << 10;
 // More bands are only for large problems.
 constexpr int kMostOffered = 256;
 // Nothing else bounds the bands of a large problem without a limit.
@@ -57,8 +58,10 @@ std::size_t leastBandBytes() noexcept {
 /// The part of a limit that a band's copies may take: its engine needs the rest.
 std::size_t copiedWithin(std::size_t limitBytes, const Problem& problem, int multiprocessors) {
   std::size_t engine = limitBytes / kEnginesPart;
-  if (problem.operation == Operation::kBackwardFilter)
-    engine += std::min(limitBytes / 2, static_cast<std::size_t>(multiprocessors) * kSumsBytes);
+  if (problem.operation == Operation::kBackwardFilter) {
+    const std::size_t sums = static_cast<std::size_t>(multiprocessors) * kSumsBytes;
+    engine += isRounded(problem.wType) ? sums : std::max(sums, 2 * problem.wBytes());
+  }
   return limitBytes - std::min(engine, limitBytes / 2);
 }
 

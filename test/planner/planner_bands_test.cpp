@@ -58,7 +58,7 @@ class PlannerBandsTest : public PlannerTest {
   /// Nothing is measured. Within 64 MiB there are two parts, within 32 MiB so many.
   void expectLargestThatFit(Problem (*problemOf)(Operation),
                             int EngineConfiguration::*parts,
-                            int (*within32)(Operation)) {
+                            int within32) {
     settings_.benchmarkShare = 0;
     for (const Operation operation : kOperations) {
       Planner planner;
@@ -69,26 +69,22 @@ class PlannerBandsTest : public PlannerTest {
         ASSERT_TRUE(found.plan) << toText(operation);
         EXPECT_FALSE(found.plan->measured);
         EXPECT_LE(found.plan->workspaceBytes, limitBytes);
-        EXPECT_EQ(mostOf(*found.plan, parts),
-                  limitBytes == 32 * kMebibyte ? within32(operation) : 2)
+        EXPECT_EQ(mostOf(*found.plan, parts), limitBytes == 32 * kMebibyte ? within32 : 2)
             << toText(operation);
       }
     }
   }
 };
 
-/// Until it is measured another engine than the client's runs. That of a filter gradient may need
-/// half the workspace besides.
+/// Until it is measured another engine than the client's runs.
 TEST_F(PlannerBandsTest, AnUnmeasuredSampleRunsInTheLargestBandsThatFit) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
-  expectLargestThatFit(image, &EngineConfiguration::bands, [](Operation operation) {
-    return operation == Operation::kBackwardFilter ? 5 : 3;
-  });
+  expectLargestThatFit(image, &EngineConfiguration::bands, 3);
 }
 
 /// Bands would launch kernels for each group of each band.
 TEST_F(PlannerBandsTest, AnUnmeasuredSampleOfGroupsRunsInTheLargestTilesThatFit) {
-  expectLargestThatFit(imageOfGroups, &EngineConfiguration::tiles, [](Operation) { return 4; });
+  expectLargestThatFit(imageOfGroups, &EngineConfiguration::tiles, 4);
 }
 
 /// A tile takes its part of the workspace.
