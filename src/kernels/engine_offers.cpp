@@ -3,6 +3,8 @@
 #if UCUDNN_HAS_ENGINES
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <utility>
 
 #include "kernels/algorithms.hpp"
@@ -36,6 +38,7 @@ constexpr std::size_t kLeastFilterShare = std::size_t{2} << 20;
 constexpr std::size_t kKeptTiled = 3;
 // So many engines run in bands: each costs a query and a timing for each number of bands.
 constexpr std::size_t kKeptBanded = 3;
+constexpr int kKeptOfOneEngine = 2;
 constexpr int kUseTexture = 3;  // CUDNN_KNOB_TYPE_USE_TEX, which cuDNN 9 has deprecated
 
 constexpr int kFewInBlock = 16;
@@ -276,11 +279,15 @@ void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
     addEngines(asking, kind, kKeptBanded, offers, any);
 }
 
-/// Adds the first few engines for each number of parts.
+/// Adds the first few engines for each number of parts, at most two with other knobs: the first
+/// engine may be one that is slow in parts.
 void addLarge(const Asking& asking, std::vector<KernelOffer>& offers) {
-  const auto any = [](const KernelOffer&) { return true; };
-  for (const EngineConfiguration& kind : partsOfLarge(asking.problem))
-    addEngines(asking, kind, kKeptBanded, offers, any);
+  for (const EngineConfiguration& kind : partsOfLarge(asking.problem)) {
+    std::map<std::int64_t, int> kept;
+    addEngines(asking, kind, kKeptBanded, offers, [&](const KernelOffer& offer) {
+      return ++kept[engineConfigurationOf(offer.kernel.id).engine] <= kKeptOfOneEngine;
+    });
+  }
 }
 
 }  // namespace

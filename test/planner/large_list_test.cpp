@@ -222,7 +222,9 @@ TEST_P(LargeListTest, IsRightInParts) {
   };
   print("unmeasured", *plan, unmeasured);
   if (onSimulator()) return;
-  const auto fastest = planner.plan(wanted);
+  PlanRequest any = wanted;
+  any.own.reset();  // it stands for the client's, which may be as fast
+  const auto fastest = planner.plan(any);
   ASSERT_TRUE(fastest) << problem.text();
   EXPECT_LE(fastest->workspaceBytes, kLimit);
   const Run measured = runOf(problem, *fastest);
