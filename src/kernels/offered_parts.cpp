@@ -29,7 +29,7 @@ constexpr double kLaunchMs = 2.5e-3;
 constexpr std::size_t kEnginesPart = 64, kSumsBytes = std::size_t{64} << 10;
 // More bands are only for large problems.
 constexpr int kMostOffered = 256;
-// Nothing else bounds the bands of a large problem without a limit.
+// Larger bands are no faster. Nothing else bounds the bands of a large problem without a limit.
 constexpr std::size_t kMostBandBytes = std::size_t{1} << 30;
 // With more samples, micro-batches serve as well as bands.
 constexpr int kMostBandedBatch = 4;
@@ -108,16 +108,6 @@ std::vector<EngineConfiguration> bandsOf(const Problem& problem) {
   return kinds;
 }
 
-/// Larger bands are no faster. Without taps around them a kernel does little but read its copies,
-/// so they had better stay in the L2 cache.
-std::size_t mostBandBytes(const Problem& problem) noexcept {
-  const auto end = problem.wSizes.begin() + problem.dimensions;
-  const bool hasOneTap =
-      std::all_of(problem.wSizes.begin() + 2, end, [](std::int32_t taps) { return taps == 1; });
-  const auto cached = static_cast<std::size_t>(attributeOf(cudaDevAttrL2CacheSize));
-  return hasOneTap && cached > 0 ? cached : kMostBandBytes;
-}
-
 /// The numbers of bands of a large problem, in any layout: all other ways are much slower. Each
 /// number is four times the one before, because each costs several timings of a long kernel. If all
 /// bands are too large or too small, there is one number. Throws Error.
@@ -126,7 +116,7 @@ std::vector<EngineConfiguration> bandsOfLarge(const Problem& problem) {
   EngineConfiguration kind;
   kind.blocks = 1;
   bool isTooLarge = false;
-  const std::size_t least = leastBandBytes(), most = mostBandBytes(problem);
+  const std::size_t least = leastBandBytes();
   for (kind.bands = 2; kind.bands <= kMostBands;
        kind.bands *= kinds.empty() || isTooLarge ? 2 : 4) {
     if (!ChannelsLast::exists(problem, kind.bands)) continue;
@@ -134,7 +124,7 @@ std::vector<EngineConfiguration> bandsOfLarge(const Problem& problem) {
     if (!kinds.empty() && bytes < least) break;
     if (isTooLarge) kinds.clear();
     kinds.push_back(kind);
-    isTooLarge = bytes > most;
+    isTooLarge = bytes > kMostBandBytes;
   }
   return kinds;
 }

@@ -26,7 +26,6 @@ std::optional<int> findAttribute(cudaDeviceAttr attribute, int device) {
       {cudaDevAttrComputeCapabilityMajor, properties.major},
       {cudaDevAttrComputeCapabilityMinor, properties.minor},
       {cudaDevAttrMultiProcessorCount, properties.multiProcessorCount},
-      {cudaDevAttrL2CacheSize, properties.l2CacheSize},
       {cudaDevAttrWarpSize, properties.warpSize},
       {cudaDevAttrMaxThreadsPerBlock, properties.maxThreadsPerBlock},
       {cudaDevAttrMaxThreadsPerMultiProcessor, properties.maxThreadsPerMultiProcessor},

@@ -27,12 +27,6 @@ const DeviceModel kModels[] = {
     {"Tiny", 90, 1, 16384 * kMib, 0.02, 0.1, 0.05, 0.0025, 1, false},
 };
 
-int l2CacheMib(int computeCapability) {
-  if (computeCapability >= 90) return 50;
-  if (computeCapability >= 80) return 40;
-  return computeCapability >= 70 ? 6 : 4;
-}
-
 DeviceModel findModel(const std::string& name) {
   std::string known;
   for (const DeviceModel& model : kModels) {
@@ -69,7 +63,6 @@ cudaDeviceProp deviceProperties(int device) {
   properties.major = model.computeCapability / 10;
   properties.minor = model.computeCapability % 10;
   properties.multiProcessorCount = model.multiprocessorCount;
-  properties.l2CacheSize = l2CacheMib(model.computeCapability) << 20;
   properties.pciBusID = device + 1;
   // The same on all of these GPUs (CUDA C++ Programming Guide, "Compute Capabilities").
   properties.sharedMemPerBlock = 48 << 10;
