@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -27,6 +28,14 @@ constexpr double kLaunchMs = 2.5e-3;
 // float, two of a large gradient: on an H100 engines of misc/layers/one_sample.csv want 0 to 17
 // MiB.
 constexpr std::size_t kEnginesPart = 64, kSumsBytes = std::size_t{64} << 10;
+// Engines' tiles have so many pixels of so many channels; Hopper's largest have twice as many
+// channels.
+constexpr int kTilePixels = 128, kFewChannels = 128;
+// On an H200 a band's launches take some 12 us, in which tensor cores compute a wave of so many
+// products in two bytes for each output.
+constexpr double kProductsOfALaunch = 1700;
+constexpr int kTriedForWaves = 8;
+constexpr double kMoreHalos = 1.05;  // what more bands must save: they copy more rows twice
 // More bands are only for large problems.
 constexpr int kMostOffered = 256;
 // Larger bands are no faster. Nothing else bounds the bands of a large problem without a limit.
@@ -82,9 +91,48 @@ std::optional<int> fewestBands(const Problem& problem, int fewer, std::size_t by
   return enough;
 }
 
+/// The time of all bands, in waves: as many thread blocks as there are multiprocessors, each with a
+/// tile of outputs. A band's last wave takes as long as a full one. The mean of both kinds of
+/// tiles.
+double wavesOf(const Problem& problem, const EngineConfiguration& kind, int multiprocessors) {
+  const Problem band = EnginePart(problem, kind).problem;
+  const bool isForward = problem.operation != Operation::kBackwardData;
+  const Problem::Sizes& output = isForward ? band.ySizes : band.xSizes;
+  double pixels = output[0], products = isForward ? band.wSizes[1] : band.wSizes[0] / band.groups;
+  for (std::size_t i = 2; i < static_cast<std::size_t>(band.dimensions); ++i) {
+    pixels *= output[i];
+    products *= band.wSizes[i];
+  }
+  const auto wavesBy = [&](int channels) {
+    const double tiles = std::ceil(pixels / kTilePixels) * std::ceil(1.0 * output[1] / channels);
+    return std::ceil(tiles / multiprocessors) * channels / kFewChannels;
+  };
+  const double launch = (isRounded(problem.xType) ? 1 : 0.5) * kProductsOfALaunch / products;
+  return kind.bands * ((wavesBy(kFewChannels) + wavesBy(2 * kFewChannels)) / 2 + launch);
+}
+
+/// So many bands, or some more if that saves waves. Throws Error.
+int withFullWaves(const Problem& problem, int fewest, int multiprocessors) {
+  if (problem.operation == Operation::kBackwardFilter || multiprocessors == 0) return fewest;
+  EngineConfiguration kind;
+  kind.blocks = 1;
+  int best = fewest;
+  double least = 0;
+  for (int i = 0; i < kTriedForWaves; ++i) {
+    kind.bands = fewest + i * std::max(1, fewest / kTriedForWaves);
+    if (kind.bands > kMostOffered || !ChannelsLast::exists(problem, kind.bands)) break;
+    const double waves = wavesOf(problem, kind, multiprocessors);
+    if (i > 0 && waves * kMoreHalos >= least) continue;
+    least = waves;
+    best = kind.bands;
+  }
+  return best;
+}
+
 /// The numbers of bands that are worth it if tensors with channels first are copied channels last.
 /// For half and bfloat16, one band is too. Others are the largest bands within a power of two,
-/// because limits mostly are one. Like tiles, they don't depend on a limit. Throws Error.
+/// because limits mostly are one, or some more that fill the multiprocessors. Like tiles, they
+/// don't depend on a limit. Throws Error.
 std::vector<EngineConfiguration> bandsOf(const Problem& problem) {
   const std::size_t copied = problem.xBytes() + problem.yBytes();
   std::vector<EngineConfiguration> kinds;
@@ -102,7 +150,7 @@ std::vector<EngineConfiguration> bandsOf(const Problem& problem) {
     if (!kinds.empty() && EnginePart(problem, kinds.back()).ownBytes <= bytes) continue;
     const auto bands = fewestBands(problem, kind.bands, bytes);
     if (!bands || copied / static_cast<std::size_t>(*bands) < least) break;
-    kind.bands = *bands;
+    kind.bands = withFullWaves(problem, *bands, multiprocessors);
     kinds.push_back(kind);
   }
   return kinds;
