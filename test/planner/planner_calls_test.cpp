@@ -34,7 +34,8 @@ TEST_F(PlannerCallsTest, ACallIsMeasuredWhenItPays) {
   EXPECT_FALSE(planner.answer(wanted, Measuring::kWhenItPays).plan) << "first seen";
   EXPECT_EQ(measured(planner), 0);
   PlanAnswer answer;
-  for (int call = 0; !answer.plan && call < 100000; ++call)
+  // On a fast host there is a plan of the kernels that are timed so far.
+  for (int call = 0; (!answer.plan || answer.isOngoing) && call < 100000; ++call)
     answer = planner.answer(wanted, Measuring::kWhenItPays);
   ASSERT_TRUE(answer.plan);
   EXPECT_TRUE(answer.isFinal);
