@@ -61,7 +61,7 @@ class Measurement:
 
     def __init__(self, program, device):
         self.program_, self.synchronize_ = program, torch.cuda.synchronize if device == "cuda" else lambda: None
-        self.step_ms, self.host_ms, self.values = [], [], []
+        self.step_ms, self.host_ms, self.host_cpu_ms, self.values = [], [], [], []
         self.arrival_ = None  # of the request before
 
     def begin(self):
@@ -75,10 +75,11 @@ class Measurement:
 
     def step(self, is_last=False):
         self.synchronize_()
-        begin = self.begin()
+        begin, cpu = self.begin(), time.process_time()
         output = self.program_.compute()
         self.program_.update()
         self.host_ms.append((time.perf_counter() - begin) * 1e3)
+        self.host_cpu_ms.append((time.process_time() - cpu) * 1e3)
         self.synchronize_()
         self.step_ms.append((time.perf_counter() - begin) * 1e3)
         count = len(self.step_ms)
@@ -138,6 +139,7 @@ def measure(options, device):
     memory = memory_mib(device)
     timed = measurement.timed(options)
     host = sorted(measurement.host_ms[-len(timed) :])
+    host_cpu = sorted(measurement.host_cpu_ms[-len(timed) :])
     return {
         "name": options.name,
         "program": options.program,
@@ -145,6 +147,8 @@ def measure(options, device):
         "step_of_median_ms": timed[len(timed) // 2],
         "decile_step_ms": timed[len(timed) // 10],
         "host_ms": host[len(host) // 2],
+        "host_cpu_ms": host_cpu[len(host) // 2],
+        "host_cpu_decile_ms": host_cpu[len(host) // 10],
         "timed_steps": len(timed),
         "first_step_ms": measurement.step_ms[0],
         **memory,
