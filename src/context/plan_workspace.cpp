@@ -127,9 +127,12 @@ class Answer {
       if (const auto kernel = plan_.kernel()) wanted.own = OwnKernel{*kernel, plan_.neededBytes};
       return wanted.own.has_value();
     };
-    // A plan that is measured now is measured beside the client's engine.
+    // A plan that is measured now is measured beside the client's engine. No plan is built that is
+    // known to be no faster.
     const bool isMeasuredNow = snapshot_.settings.benchmarkShare == kMeasureAlways;
-    if (fits_ && (isMeasuredNow || toldWorkspaces().knows(key))) static_cast<void>(nameOwn());
+    if (fits_ && (isMeasuredNow || toldWorkspaces().knows(key) ||
+                  (!plan_.capturing && planner().knows(wanted))))
+      static_cast<void>(nameOwn());
     PlanAnswer found = planner().answer(wanted, measuring);
     if (found.plan && fits_ && !wanted.own) {
       if (nameOwn())

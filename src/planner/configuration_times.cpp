@@ -46,4 +46,16 @@ double enqueuedMs(const Configuration& configuration, const Measurements& measur
   return sum;
 }
 
+double predictedMs(const Configuration& configuration,
+                   Pace pace,
+                   bool mayReplay,
+                   const Measurements& measurements) {
+  const bool isReplayed = mayReplay && paysToReplay(configuration, measurements);
+  if (!isReplayed || pace == Pace::kDevice) return configuration.timeMs;
+  double sum = kReplayMs;
+  for (const MicroBatches& group : configuration.microBatches)
+    sum += group.count * measurementOf(group, measurements).deviceMs;
+  return sum;
+}
+
 }  // namespace ucudnn

@@ -49,6 +49,13 @@ bool paysToReplay(KernelTiming timing) noexcept;
 /// Whether a call that repeats is replayed. REQUIRES: as for `measurementOf`.
 bool paysToReplay(const Configuration& configuration, const Measurements& measurements);
 
+/// Expected time of a call whose plan is this configuration. `mayReplay`: the plan may be replayed.
+/// REQUIRES: as for `measurementOf`.
+double predictedMs(const Configuration& configuration,
+                   Pace pace,
+                   bool mayReplay,
+                   const Measurements& measurements);
+
 /// Time of a call that is not replayed. REQUIRES: as for `measurementOf`.
 double enqueuedMs(const Configuration& configuration, const Measurements& measurements);
 

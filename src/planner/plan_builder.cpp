@@ -40,13 +40,10 @@ std::shared_ptr<const Plan> buildPlan(PreparedKernels& kernels,
   plan->problem = problem;
   plan->workspaceBytes =
       std::max(configuration.workspaceBytes, enqueued ? enqueued->workspaceBytes : 0);
-  plan->predictedMs = configuration.timeMs;
   plan->enqueued = std::move(enqueued);
   const KernelErrors largest = largestErrors(measurements);
-  double replayedMs = kReplayMs;
   for (const MicroBatches& group : configuration.microBatches) {
     const Measurement& m = measurementOf(group, measurements);
-    replayedMs += group.count * m.deviceMs;
     const Calls calls = request.callsAt(group.batch);
     plan->steps.push_back(
         {m, m, group.batch, group.count, buildStep(kernels, group.batch, m.kernel, calls)});
@@ -61,8 +58,9 @@ std::shared_ptr<const Plan> buildPlan(PreparedKernels& kernels,
     plan->runs = std::min(request.calls, CallKind::kAdding);
   const Plan::Step& first = plan->steps.front();
   plan->divided = isDivided(configuration);
-  plan->replayed = request.replay() != Replay::kNever && paysToReplay(configuration, measurements);
-  if (plan->replayed && pace == Pace::kHost) plan->predictedMs = replayedMs;
+  const bool mayReplay = request.replay() != Replay::kNever;
+  plan->replayed = mayReplay && paysToReplay(configuration, measurements);
+  plan->predictedMs = predictedMs(configuration, pace, mayReplay, measurements);
   const Pace itsPace = plan->replayed ? Pace::kDevice : pace;
   if (const auto undivided = fastestUndivided(request, measurements, itsPace)) {
     plan->undividedMs = undivided->timeMs;

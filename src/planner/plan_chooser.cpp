@@ -78,6 +78,16 @@ std::optional<Configuration> chooseConfiguration(
 
 }  // namespace
 
+bool gainsOver(const PlanRequest& request,
+               double planMs,
+               std::size_t workspaceBytes,
+               const Measurement& own) noexcept {
+  const double ownMs = std::min(own.timeMs, own.deviceMs) + kLaunchMs;
+  if (planMs * kSplitGain <= ownMs && planMs + kLeastGainMs <= ownMs) return true;
+  return request.mayTellLess && planMs <= ownMs * kSplitGain &&
+         workspaceBytes + kWorthSaving <= request.own->workspaceBytes;
+}
+
 void keepFront(std::vector<Configuration>& front) {
   double fastestMs = std::numeric_limits<double>::infinity();
   front.erase(std::remove_if(front.begin(),
@@ -146,13 +156,12 @@ std::optional<PlanChooser::Chosen> PlanChooser::tryPlan() {
   return plan;
 }
 
-/// The plan for calls that repeat. It holds another one for calls that don't, if that gains. If a
-/// graph gains nothing, all calls run the configuration that is fastest when enqueued. Returns
-/// empty or null as `tryPlan` does.
-std::optional<PlanChooser::Chosen> PlanChooser::tryPair(const PlanRequest& request) {
+/// The configuration for calls that repeat; another one for calls that don't, if that gains. If a
+/// graph gains nothing, all calls run the configuration that is fastest when enqueued. Empty: there
+/// is none.
+std::optional<PlanChooser::Pair> PlanChooser::choosePair(const PlanRequest& request) {
   const auto enqueued = choose(request, Pace::kHost);
-  if (!enqueued && !confirmAll(store_, request, prepared_, measurements_)) return std::nullopt;
-  if (!enqueued) return nullptr;
+  if (!enqueued) return std::nullopt;
   const auto replayed =
       request.replay() == Replay::kWhereRepeated ? choose(request, Pace::kDevice) : std::nullopt;
   const bool isOne = replayed && replayed->microBatches == enqueued->microBatches;
@@ -160,13 +169,48 @@ std::optional<PlanChooser::Chosen> PlanChooser::tryPair(const PlanRequest& reque
   const bool isPair = gains && enqueued->timeMs * kSplitGain < enqueuedMs(*replayed, measurements_);
   // A split would be replayed even if it gains less than its graph's launch costs.
   const bool runsReplayed = gains || (replayed && paysToReplay(*enqueued, measurements_));
-  const Configuration& main = runsReplayed ? *replayed : *enqueued;
-  if (!confirm(request, {main}) || (isPair && !confirm(request, {*enqueued}))) return std::nullopt;
+  Pair pair{runsReplayed ? *replayed : *enqueued, gains ? Pace::kDevice : Pace::kHost, {}};
+  if (isPair) pair.enqueued = enqueued;
+  return pair;
+}
+
+/// Whether the client's own kernel runs, and takes no longer than the pair, as measured.
+bool PlanChooser::losesToOwn(const Pair& pair) const {
+  if (!request_.runsOwn() || !request_.suitsEngines) return false;
+  const Measurement* const own =
+      findKernel(measurements_, request_.problem.batch(), request_.own->kernel);
+  if (own == nullptr) return false;
+  const bool mayReplay = request_.replay() != Replay::kNever;
+  double ms = predictedMs(pair.main, pair.pace, mayReplay, measurements_);
+  if (pair.enqueued)
+    ms = std::max(ms, predictedMs(*pair.enqueued, Pace::kHost, mayReplay, measurements_));
+  return !gainsOver(request_, ms, pair.workspaceBytes(), *own);
+}
+
+/// Whether a client that asks for workspace gets along with that of its own kernel, because the
+/// pair saves little of it. Then calls have the plan made beside them.
+bool PlanChooser::maySuitCalls(const Pair& pair) const {
+  return measuring_ == Measuring::kIfKnown && request_.mayTellLess && request_.runsOwn() &&
+         request_.mayPlanInBackground() &&
+         pair.workspaceBytes() + kWorthSaving > request_.own->workspaceBytes;
+}
+
+/// Returns empty or null as `tryPlan` does.
+std::optional<PlanChooser::Chosen> PlanChooser::tryPair(const PlanRequest& request) {
+  const auto pair = choosePair(request);
+  if (!pair && !confirmAll(store_, request, prepared_, measurements_)) return std::nullopt;
+  if (!pair) return nullptr;
+  // To build an engine takes 5 ms, and if it is compiled 0.3 s.
+  ownIsAsFast_ = &request == &request_ && losesToOwn(*pair);
+  isLeftToCalls_ = &request == &request_ && !ownIsAsFast_ && maySuitCalls(*pair);
+  if (ownIsAsFast_ || isLeftToCalls_) return nullptr;
+  if (!confirm(request, {pair->main}) || (pair->enqueued && !confirm(request, {*pair->enqueued})))
+    return std::nullopt;
   const auto build = [&](const Configuration& configuration, Pace pace, Chosen other = nullptr) {
     return buildPlan(prepared_, request, configuration, pace, measurements_, std::move(other));
   };
-  if (isPair) return build(main, Pace::kDevice, build(*enqueued, Pace::kHost));
-  return build(main, gains ? Pace::kDevice : Pace::kHost);
+  if (pair->enqueued) return build(pair->main, Pace::kDevice, build(*pair->enqueued, Pace::kHost));
+  return build(pair->main, pair->pace);
 }
 
 /// Empty or null as for `tryPlan`.

@@ -1,6 +1,8 @@
 // Chooses among what has been measured for one request.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -18,6 +20,16 @@ namespace ucudnn {
 
 /// Drops points that are no faster than an earlier one, which needs no more workspace.
 void keepFront(std::vector<Configuration>& front);
+
+/// Whether a plan of that time and workspace replaces the client's own kernel. It does if it takes
+/// less time, by more than timings differ. If the client is yet to be told how much workspace it
+/// needs, it also does if it takes no more time in so much less workspace that it matters. The own
+/// kernel's time is the device's, because a host that runs ahead must not lose. REQUIRES: the
+/// request names its own kernel.
+bool gainsOver(const PlanRequest& request,
+               double planMs,
+               std::size_t workspaceBytes,
+               const Measurement& own) noexcept;
 
 /// Chooses the fastest configuration that is no less accurate than what cuDNN itself would run.
 /// cuDNN is asked to confirm chosen kernels only. If it denies one, the choice is made again
@@ -41,8 +53,13 @@ class PlanChooser {
         prepared_(request.handle, request.problem) {}
 
   /// The plan, with all that it runs or names ready to run. Null if nothing fits, or if it is not
-  /// known whether a plan is faster than what cuDNN would run. Throws Error.
+  /// known whether a plan is faster than what cuDNN would run, or if the client's own kernel is as
+  /// fast. Throws Error.
   std::shared_ptr<const Plan> plan();
+  /// Whether there is no plan because the client's own kernel is as fast. Nothing was built then.
+  bool ownIsAsFast() const noexcept { return ownIsAsFast_; }
+  /// Whether there is no plan yet, because it would only hold up a question for workspace.
+  bool isLeftToCalls() const noexcept { return isLeftToCalls_; }
   /// Whether the kernels of that plan have passed their checks, or will never be checked.
   bool isChecked() const noexcept { return isChecked_; }
 
@@ -51,8 +68,21 @@ class PlanChooser {
 
  private:
   using Chosen = std::shared_ptr<const Plan>;
+  /// What a plan's calls run: those that are replayed, and, if that differs, those that are not.
+  struct Pair {
+    Configuration main;
+    Pace pace;
+    std::optional<Configuration> enqueued;
+
+    std::size_t workspaceBytes() const noexcept {
+      return std::max(main.workspaceBytes, enqueued ? enqueued->workspaceBytes : 0);
+    }
+  };
 
   std::optional<Chosen> tryPlan();
+  std::optional<Pair> choosePair(const PlanRequest& request);
+  bool losesToOwn(const Pair& pair) const;
+  bool maySuitCalls(const Pair& pair) const;
   std::optional<Chosen> tryPair(const PlanRequest& request);
   std::optional<std::vector<Configuration>> tryFront();
   std::optional<Configuration> choose(const PlanRequest& request, Pace pace);
@@ -72,7 +102,7 @@ class PlanChooser {
   Measurements measurements_;
   PreparedKernels prepared_;
   std::optional<bool> picksInaccurate_;
-  bool isChecked_ = true;
+  bool isChecked_ = true, ownIsAsFast_ = false, isLeftToCalls_ = false;
 };
 
 }  // namespace ucudnn

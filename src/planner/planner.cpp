@@ -33,18 +33,6 @@ double longestMs(const Plan& plan, bool suitsEngines) {
   return std::max(longest, longestMs(*other, true));
 }
 
-/// Whether a plan replaces the client's own kernel. It does if it takes less time, by more than
-/// timings differ. If the client is yet to be told how much workspace it needs, it also does if it
-/// takes no more time in so much less workspace that it matters. The own kernel's time is the
-/// device's, because a host that runs ahead must not lose.
-bool gainsOver(const PlanRequest& request, const Plan& plan, const Measurement& own) {
-  const double ownMs = std::min(own.timeMs, own.deviceMs) + kLaunchMs;
-  const double planMs = longestMs(plan, request.suitsEngines);
-  if (planMs * kSplitGain <= ownMs && planMs + kLeastGainMs <= ownMs) return true;
-  return request.mayTellLess && planMs <= ownMs * kSplitGain &&
-         plan.workspaceBytes + kWorthSaving <= request.own->workspaceBytes;
-}
-
 /// Whether the file's plans for the problem are another machine's, so that timings decide. Then the
 /// store knows their kernels.
 bool takesHints(const PlanRequest& request, const Machines& machines, MeasurementStore& store) {
@@ -107,7 +95,10 @@ PlanAnswer Planner::besideOwn(const PlanRequest& request, PlanAnswer found) cons
     if (const auto* const m = findKernel(known->measurements, batch, request.own->kernel)) own = *m;
   });
   found.isFinal = found.isFinal && isTried;
-  if (!found.plan || (own && !isPreferred && gainsOver(request, *found.plan, *own))) return found;
+  if (!found.plan) return found;
+  const double planMs = longestMs(*found.plan, request.suitsEngines);
+  if (own && !isPreferred && gainsOver(request, planMs, found.plan->workspaceBytes, *own))
+    return found;
   found.ownIsBest = own.has_value() && isAnswered;
   found.plan = nullptr;
   return found;
@@ -168,6 +159,10 @@ std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
   return answer(request, Measuring::kNever).plan;
 }
 
+bool Planner::knows(const PlanRequest& request) {
+  return store_.load(request) || store_.answers(request);
+}
+
 std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measuring measuring) {
   const bool isNew = store_.read(
       request, [](const Known*, const KnownQuestion* asked) { return asked == nullptr; });
@@ -203,6 +198,7 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   });
   PlanChooser chooser(store_, measurer_, checks_, request, measuring, store_.measurements(request));
   made.plan = chooser.plan();
+  if (chooser.isLeftToCalls()) return {};
   made.isFinal = made.isFinal && chooser.isChecked();
   made.deterministic = request.deterministic;
   made.borrows = request.mayBorrow();
@@ -211,8 +207,17 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   made.maxError = request.settings->maxError;
   made.highBytes = request.limitBytes;
   made.lowBytes = made.plan ? std::max(made.plan->workspaceBytes, made.plan->algorithmBytes) : 0;
+  made.ownIsBest = chooser.ownIsAsFast();
+  if (made.ownIsBest) made.asFast = request.own->kernel;
+  made.savesLittle = request.mayTellLess;
   const auto [kept, isNew] = keep(request, made, chooser.isChecked());
-  if (isNew) logAnswer(request, kept.plan.get());
+  if (isNew && kept.ownIsBest)
+    logInfo("{} N={}: nothing is faster than {}",
+            Late{[&] { return request.problem.text(); }},
+            request.problem.batch(),
+            Late{[&] { return toText(request.problem.operation, request.own->kernel); }});
+  else if (isNew)
+    logAnswer(request, kept.plan.get());
   if (isNew && kept.plan) ++statistics_.plans;
   return kept;
 }
@@ -231,7 +236,8 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request,
       if (former.maxError != made.maxError) return false;
       // Two answers without a plan are one line of the log, even if only one was to be
       // deterministic.
-      if (!former.plan && !made.plan) return former.highBytes == made.highBytes;
+      if (!former.plan && !made.plan)
+        return former.highBytes == made.highBytes && former.asFast == made.asFast;
       return former.replay == made.replay && isSamePlan(former.plan.get(), made.plan.get());
     };
     for (const auto* list : {&asked.plans, &asked.formerPlans})

@@ -80,6 +80,10 @@ class Planner {
   /// measured.
   std::optional<std::shared_ptr<const Plan>> planWithoutMeasuring(const PlanRequest& request);
 
+  /// Whether the request's question was answered before, perhaps by another process. Reads the
+  /// database. Throws Error.
+  bool knows(const PlanRequest& request);
+
   /// The kernels known at the mini-batch itself that need no more than the limit. Measures nothing.
   /// Throws Error.
   std::vector<Measurement> undivided(const PlanRequest& request) {

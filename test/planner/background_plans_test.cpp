@@ -62,6 +62,24 @@ TEST_F(BackgroundPlansTest, ACallRunsItsOwnKernelUntilItsPlanIsReady) {
   EXPECT_EQ(0, measured(planner));
 }
 
+/// Who asks for workspace waits for a plan only if it saves some.
+TEST_F(BackgroundPlansTest, AQueryWaitsForNoPlanThatSavesNoWorkspace) {
+  for (const bool savesSome : {false, true}) {
+    Planner planner;
+    PlanRequest query = call(planner);
+    if (!savesSome) query.own->workspaceBytes = 0;  // as if it needed none
+    query.mayTellLess = true;
+    const PlanAnswer found = planner.answer(query, Measuring::kIfKnown);
+    EXPECT_EQ(found.plan != nullptr, savesSome);
+    EXPECT_EQ(found.isFinal, savesSome);
+    EXPECT_EQ(planner.statistics().plans, savesSome ? 1 : 0);
+    if (savesSome) continue;
+    EXPECT_FALSE(planner.answer(call(planner), Measuring::kWhenItPays).isFinal);
+    planner.waitFor(call(planner));
+    EXPECT_TRUE(planner.answer(call(planner), Measuring::kWhenItPays).plan) << "calls have it made";
+  }
+}
+
 TEST_F(BackgroundPlansTest, ACallInPartsGoesOnInPartsUntilItsPlanIsReady) {
   settings_.databasePath.clear();
   settings_.benchmarkShare = 1e6;

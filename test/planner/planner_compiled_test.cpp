@@ -1,6 +1,8 @@
 // Engines that cuDNN compiles: no call waits for that, unless it has asked.
 #include <chrono>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "planner/planner.hpp"
 #include "planner_engines_fixture.hpp"
@@ -37,6 +39,45 @@ class PlannerCompiledTest : public PlannerEnginesTest {
     wanted.own = OwnKernel{kernel, ownBytes};
     wanted.callsSince = 100;
     return wanted;
+  }
+
+  static constexpr const char* kOthersAsFast = "UPDATE measurement SET time_ms = 1, device_ms = 1";
+
+  /// Such a request, of which an earlier process has measured that the compiled engine takes
+  /// `factor` times as long as in truth.
+  PlanRequest measuredBefore(int batch, double factor) {
+    settings_.databasePath = directory_.file("ucudnn.db");
+    Planner first;
+    const PlanRequest wanted = calls(first, batch);
+    static_cast<void>(first.answer(wanted, Measuring::kNow));
+    const std::string times = std::to_string(factor);
+    lie("UPDATE measurement SET time_ms = time_ms * " + times + ", device_ms = device_ms * " +
+        times + " WHERE kernel LIKE 'eng71%'");
+    forgetCompiled();
+    return wanted;
+  }
+  /// One that is not compiled, and runs within the limit.
+  std::optional<OwnKernel> anotherKernel(const PlanRequest& wanted) const {
+    const ProblemDescriptors descriptors(wanted.problem);
+    for (const KernelOffer& offer : offeredKernels(
+             handle_.get(), wanted.problem, descriptors.get(), true, nullptr, Calls::kOverwriting))
+      if (offer.kernel.source == kEngines && !offer.compiled &&
+          offer.workspaceBytes <= wanted.limitBytes)
+        return OwnKernel{offer.kernel, offer.workspaceBytes};
+    return std::nullopt;
+  }
+  /// As a new process: only the last few that were compiled are kept.
+  void forgetCompiled() const {
+    setMeasuringCost(false);
+    for (int batch = 100; batch < 120; ++batch) {
+      const Problem other = problemOf(Operation::kForward).withBatch(batch);
+      buildKernel(handle_.get(),
+                  other,
+                  nullptr,
+                  parseKernel(other, "eng71").value().kernel,
+                  Calls::kOverwriting);
+    }
+    setMeasuringCost(true);
   }
 
   struct Answered {
@@ -86,6 +127,46 @@ TEST_F(PlannerCompiledTest, NoCallWaitsForTheCompiler) {
   EXPECT_LT(100, hostClockMs() - beginMs) << "who asks waits";
   EXPECT_EQ(atOnce.ownIsBest, answered.last.ownIsBest);
   EXPECT_EQ(atOnce.plan == nullptr, answered.last.plan == nullptr);
+}
+
+/// Another thread compiles what an earlier start has measured.
+TEST_F(PlannerCompiledTest, ASecondStartWaitsForNoCompiler) {
+  UCUDNN_SKIP_WITHOUT_COMPILED_ENGINES();
+  constexpr double kDefaultStallMs = 20;
+  PlanRequest wanted = measuredBefore(27, 0.01);
+  const Kernel compiled = std::exchange(wanted.own, anotherKernel(wanted))->kernel;
+  Planner second;
+  wanted.machine = second.machines().ofDevice(0);
+  const Answered answered = callUntilFinal(second, wanted, 0);
+  ASSERT_TRUE(answered.last.plan);
+  EXPECT_EQ(compiled, answered.last.plan->steps.front().kernel);
+  EXPECT_GT(kDefaultStallMs, answered.longestMs);
+}
+
+/// A second start of a program that runs the fastest kernel, or one that is as fast.
+TEST_F(PlannerCompiledTest, NothingIsBuiltThatIsNoFasterThanTheOwnKernel) {
+  UCUDNN_SKIP_WITHOUT_COMPILED_ENGINES();
+  const PlanRequest ofCompiled = measuredBefore(28, 0.01);
+  for (const bool isOwn : {true, false}) {
+    if (!isOwn) lie(kOthersAsFast);
+    PlanRequest wanted = ofCompiled;
+    if (!isOwn) wanted.own = anotherKernel(wanted);
+    Planner second;
+    wanted.machine = second.machines().ofDevice(0);
+    for (const bool isQuery : {true, false}) {
+      wanted.mayTellLess = isQuery;
+      const Measuring measuring = isQuery ? Measuring::kIfKnown : Measuring::kNow;
+      const auto finalized = callCount("cudnnBackendFinalize");
+      const PlanAnswer answer = second.answer(wanted, measuring);
+      EXPECT_FALSE(answer.plan);
+      EXPECT_TRUE(answer.ownIsBest);
+      EXPECT_TRUE(answer.isFinal);
+      EXPECT_EQ(finalized, callCount("cudnnBackendFinalize"));
+    }
+    EXPECT_EQ(second.statistics().plans, 0);
+    wanted.own.reset();
+    EXPECT_TRUE(second.plan(wanted)) << "for whoever has no kernel of its own";
+  }
 }
 
 TEST_F(PlannerCompiledTest, WhatCannotBeCompiledIsNotAskedForAgain) {
