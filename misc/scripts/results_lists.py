@@ -18,6 +18,12 @@ REVISIONS = {
     "one_sample_stylegan_h200": "4eaefeed",
     "one_sample_wan_limits_h200": "4eaefeed",
     "one_sample_host_paced_h100": "d0fe47f",
+    "one_sample_layers_64mib_h200": "ba5160cb to e1562b2e",
+    "one_sample_wide_bands_h200": "e1562b2e",
+    "one_sample_sd15_h200": "e1562b2e",
+    "one_sample_efficientnet_h100": "6d4e9542",
+    "second_start_tuned_h200": "e1562b2e",
+    "unasked_shapes_turns_h200": "e1562b2e",
     "one_sample_layers_h100": "7229b6a",
     "one_sample_layers_limits_h100": "d2daeb5",
     "one_sample_programs_h100": "ab73d02",
@@ -94,15 +100,15 @@ PROGRAMS = (  # the program; plain time and memory; for no cap, 256 and 64 MiB: 
        "stylegan_64MiB_0 stylegan_64MiB_1 stylegan_64MiB_2")]),
     _in_one_run("EfficientNet training, N=128, bfloat16", "efficientnet"),
     ("EfficientNet training, N=128, bfloat16, H100",
-     ("one_sample_host_paced_h100", "efficientnet_plain efficientnet_again1 efficientnet_again2"),
+     ("one_sample_efficientnet_h100", "efficientnet_plain efficientnet_again1 efficientnet_again2"),
      [("programs_host_paced_h100", "efficientnet_plain efficientnet_again", "efficientnet_ucudnn")],
-     [("one_sample_host_paced_h100", "efficientnet_plain efficientnet_again1 efficientnet_again2",
+     [("one_sample_efficientnet_h100", "efficientnet_plain efficientnet_again1 efficientnet_again2",
        "efficientnet_256MiB_0 efficientnet_256MiB_1 efficientnet_256MiB_2")],
      []),
     ("Stable Diffusion 1.5 UNet, N=8, half",
-     ("one_sample_h200", "sd15_unet_plain"),
+     ("one_sample_sd15_h200", "sd15_unet_plain sd15_unet_again1"),
      [("one_sample_h200", "sd15_unet_plain", "sd15_unet_ucudnn")],
-     [("one_sample_h200", "sd15_unet_plain", "sd15_unet_256MiB")],
+     [("one_sample_sd15_h200", "sd15_unet_plain sd15_unet_again1", "sd15_unet_256MiB_0")],
      []),
     ("Stable Diffusion 1.5 UNet, N=8, half, H100",
      ("one_sample_host_paced_h100", "sd15_unet_plain sd15_unet_again1 sd15_unet_again2"),
@@ -113,9 +119,16 @@ PROGRAMS = (  # the program; plain time and memory; for no cap, 256 and 64 MiB: 
      [("one_sample_host_paced_h100", "sd15_unet_plain sd15_unet_again1 sd15_unet_again2",
        "sd15_unet_64MiB_0 sd15_unet_64MiB_1 sd15_unet_64MiB_2")]),
     _in_one_run("DynUNet training, 2 x 128^3, half", "dynunet"),
-    _in_one_run("SDXL decoder, 4 x 1024x1024, half", "sdxl_decoder"),
+    ("SDXL decoder, 4 x 1024x1024, half",
+     ("one_sample_wide_bands_h200", "sdxl_decoder_plain"),
+     [("one_sample_h200", "sdxl_decoder_plain sdxl_decoder_again", "sdxl_decoder_ucudnn")],
+     [("one_sample_wide_bands_h200", "sdxl_decoder_plain", "sdxl_decoder_256MiB")],
+     [("one_sample_h200", "sdxl_decoder_plain sdxl_decoder_again", "sdxl_decoder_64MiB")]),
     _in_one_run("ResNet-50 training, N=128, bfloat16", "resnet50"),
-    _in_one_run("Wan 2.1 decoder, 17 x 832x480, bfloat16", "wan_decoder"),
+    ("Wan 2.1 decoder, 17 x 832x480, bfloat16",
+     ("one_sample_wide_bands_h200", "wan_decoder_plain"),
+     [("one_sample_h200", "wan_decoder_plain wan_decoder_again", "wan_decoder_ucudnn")],
+     *[[("one_sample_wide_bands_h200", "wan_decoder_plain", f"wan_decoder_{cap}")] for cap in ("256MiB", "64MiB")]),
     _in_one_run("one 3-D convolution, bfloat16", "conv3d"),
 )
 
@@ -138,6 +151,18 @@ TRAINING = (  # what, cap, plain run, run with us
     ("VGG-16, N=64", "64 MiB", "vgg16_plain_89fc817", "vgg16_64MiB_89fc817"),
     ("3-D network, N=8", "1 GiB", "volume_plain", "volume_1GiB"),
     ("3-D network, N=8, `cudnn.benchmark`", "1 GiB", "volume_plain_benchmark", "volume_1GiB_benchmark"),
+)
+
+ONE_SAMPLE_LAYERS = (  # file, its limits in MiB
+    ("one_sample_layers_64mib_h200", (64,)),
+    ("one_sample_layers_limits_h100", (256, 1024)),
+    ("one_sample_layers_h100", (256,)),
+)
+
+AFTER_TUNING = (  # what, plain runs, runs with what `--tune` has measured before
+    ("ResNet-50, N=128, bfloat16", "resnet50_plain resnet50_again1 resnet50_again2",
+     "resnet50_second0 resnet50_second1 resnet50_second2"),
+    ("StyleGAN2-like, half", "stylegan_plain stylegan_again1", "stylegan_second0 stylegan_second1"),
 )
 
 FIRST_STEPS = (  # what, file, plain, not measured before, measured at once, from a database, with shipped measurements

@@ -206,6 +206,20 @@ def first_steps():
                  "`misc/scripts/sweep_programs.py misc/scripts/start_runs.txt OUT.json`")
 
 
+def after_tuning():
+    name = "second_start_tuned_h200"
+    rows = []
+    for what, plain, ours in lists.AFTER_TUNING:
+        firsts = [median(name, each, "first_step_ms") / 1e3 for each in (plain, ours)]
+        longest = [max(max(runs(name)[run]["step_ms"][1:]) for run in each.split()) for each in (plain, ours)]
+        rows.append((firsts[1] / firsts[0], [what, *[number(first) for first in firsts], *[number(step) for step in longest]]))
+    rows.sort(key=lambda each: -each[0])
+    header = ["a start after `--tune`", "first step, plain, s", "with us, s", "longest of the next four, plain, ms", "with us, ms"]
+    return table(header, [row for _, row in rows],
+                 f"One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, {day(name)}, {revision(name)}: in turns, the medians of first steps.\n"
+                 "`misc/scripts/sweep_programs.py misc/scripts/tuned_start_runs.txt OUT.json`")
+
+
 def losses():
     def apart(one, other):
         return max(abs(a - b) for a, b in zip(*(runs("pytorch_h100")[name]["losses"] for name in (one, other))))
@@ -347,7 +361,7 @@ def layers_within(name, limit):
 
 def one_sample_layers():
     rows = []
-    for name, limits in (("one_sample_layers_limits_h100", (64, 256, 1024)), ("one_sample_layers_h100", (256,))):
+    for name, limits in lists.ONE_SAMPLE_LAYERS:
         for limit in limits:
             chosen, speedups = layers_within(name, limit)
             least = min(speedups, key=speedups.get)
@@ -356,17 +370,17 @@ def one_sample_layers():
             rows.append((mean, [f"{limit} MiB" if limit < 1024 else "1 GiB", f"{layers} layers, {len(chosen)} rows",
                                 f"**{mean:.2f}**" if mean < 0.995 else f"{mean:.2f}",
                                 str(sum(each < 0.95 for each in speedups.values())),
-                                f"{speedups[least]:.2f} ({least})", revision(name)]))
+                                f"{speedups[least]:.2f} ({least})", load(name)["machine"]["device"].split()[1], revision(name)]))
     rows.sort(key=lambda each: each[0])
-    header = ["limit", "of the list", "geometric mean", "rows below 0.95", "least", "revision"]
+    header = ["limit", "of the list", "geometric mean", "rows below 0.95", "least", "GPU", "revision"]
     return table(header, [row for _, row in rows],
-                 "One NVIDIA H100, cuDNN 9.19, 2026-11-25 and 26.\n`ucudnn bench misc/layers/one_sample.csv --layers LAYER "
-                 "--limit LIMIT --no-check --repeats 1`")
+                 "One NVIDIA GPU, cuDNN 9.19, 2026-11-25 to 27.\n`ucudnn bench misc/layers/one_sample.csv --layers LAYER "
+                 "--workspace-limit LIMIT --no-check --repeats 1`")
 
 
 def times_of_large_tensors():
     """By problem and operation, over twice the time of half of it."""
-    pattern = re.compile(r"^(\S+) (forward|backward_data|backward_filter): ([\d.]+) ms .* half of it ([\d.]+) ms")
+    pattern = re.compile(r"^(\S+) (forward|backward_data|backward_filter)(?: \w+)?: ([\d.]+) ms .* half of it ([\d.]+) ms")
     times = {}
     for line in (RESULTS / "larger_than_2to31_h100.txt").read_text(encoding="utf-8").splitlines():
         if found := pattern.match(line):
@@ -407,7 +421,10 @@ def where_it_loses():
     jax_later = max(jax_waits_for_tuning())
     reserved = max(memory for _, _, *limits in lists.PROGRAMS for sources in limits
                    for memory in compared(sources, "reserved_mib"))
-    layers = statistics.geometric_mean(layers_within("one_sample_layers_limits_h100", 64)[1].values())
+    layers = statistics.geometric_mean(layers_within("one_sample_layers_64mib_h200", 64)[1].values())
+    tuned_before = max(median("second_start_tuned_h200", ours, "first_step_ms") / 1e3 -
+                       median("second_start_tuned_h200", plain, "first_step_ms") / 1e3
+                       for _, plain, ours in lists.AFTER_TUNING)
     moved = max(max(each.values()) for each in times_of_large_tensors().values())
     enough = min(sums(name)[1] / sums(name)[2] for name, *_ in lists.CONVOLUTIONS)
     ranks = min(load(name)["part_of_speeds"] for name in lists.SHARES_PYTORCH)
@@ -422,6 +439,7 @@ def where_it_loses():
         ["planning, as kernels are checked", longer(1 + checked), "[kernels checked](#kernels-checked)"],
         ["`--tune`", f"a first step of {tuned[0]:.0f} to {tuned[-1]:.0f} s; JAX: up to {jax_later:.0f} s more",
          "[first steps](#first-steps), [JAX](#jax)"],
+        ["a start after `--tune`", f"a first step of up to {tuned_before:.1f} s more", "[first steps](#first-steps)"],
         ["layers of one sample within 64 MiB", f"{layers:.2f} times as fast as cuDNN without a limit",
          "[layers](#layers-of-one-sample)"],
         ["1x1 convolutions of 2^31 elements", f"{moved:.1f} times as long", "[large tensors](#large-tensors)"],
