@@ -36,9 +36,9 @@ const Plan* KnownQuestion::unmeasuredFor(const PlanRequest& request) const noexc
 const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept {
   const bool borrows = request.mayBorrow();
   const auto serves = [&](const KnownPlan& known) {
-    if (known.asFast)
-      return request.runsOwn() && request.own->kernel == *known.asFast && request.suitsEngines &&
-             (known.savesLittle || !request.mayTellLess);
+    if (known.beside)
+      return request.runsOwn() && request.own->kernel == *known.beside && request.suitsEngines &&
+             (request.mayTellLess ? known.isForQueries : known.isForCalls);
     if (!known.plan) return known.suitsEngines || !request.suitsEngines;
     return known.plan->of(request.calls) &&
            (request.suitsEngines || known.plan->of(CallKind::kOther));

@@ -39,10 +39,10 @@ struct KnownPlan : PlanAnswer {
   std::size_t highBytes = 0;
   bool borrows = false;       ///< it was made for calls whose output may be borrowed
   bool suitsEngines = false;  ///< and for calls that are known to suit engines
-  /// There is no plan only for those whose own kernel this is, if it fits. `savesLittle`: nor would
-  /// one save workspace that matters.
-  std::optional<Kernel> asFast;
-  bool savesLittle = false;
+  /// There is no plan only for those whose own kernel this is, if it fits: for questions for
+  /// workspace, calls, or both.
+  std::optional<Kernel> beside;
+  bool isForQueries = false, isForCalls = false;
 };
 
 /// A plan that runs until a problem is measured, and what it was made for.

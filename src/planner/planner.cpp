@@ -198,7 +198,6 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   });
   PlanChooser chooser(store_, measurer_, checks_, request, measuring, store_.measurements(request));
   made.plan = chooser.plan();
-  if (chooser.isLeftToCalls()) return {};
   made.isFinal = made.isFinal && chooser.isChecked();
   made.deterministic = request.deterministic;
   made.borrows = request.mayBorrow();
@@ -208,15 +207,17 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   made.highBytes = request.limitBytes;
   made.lowBytes = made.plan ? std::max(made.plan->workspaceBytes, made.plan->algorithmBytes) : 0;
   made.ownIsBest = chooser.ownIsAsFast();
-  if (made.ownIsBest) made.asFast = request.own->kernel;
-  made.savesLittle = request.mayTellLess;
+  if (made.ownIsBest || chooser.isLeftToCalls()) made.beside = request.own->kernel;
+  made.isForQueries = request.mayTellLess;
+  made.isForCalls = made.ownIsBest;
+  if (chooser.isLeftToCalls()) made.isFinal = false;
   const auto [kept, isNew] = keep(request, made, chooser.isChecked());
   if (isNew && kept.ownIsBest)
     logInfo("{} N={}: nothing is faster than {}",
             Late{[&] { return request.problem.text(); }},
             request.problem.batch(),
             Late{[&] { return toText(request.problem.operation, request.own->kernel); }});
-  else if (isNew)
+  else if (isNew && !made.beside)
     logAnswer(request, kept.plan.get());
   if (isNew && kept.plan) ++statistics_.plans;
   return kept;
@@ -237,7 +238,7 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request,
       // Two answers without a plan are one line of the log, even if only one was to be
       // deterministic.
       if (!former.plan && !made.plan)
-        return former.highBytes == made.highBytes && former.asFast == made.asFast;
+        return former.highBytes == made.highBytes && former.beside == made.beside;
       return former.replay == made.replay && isSamePlan(former.plan.get(), made.plan.get());
     };
     for (const auto* list : {&asked.plans, &asked.formerPlans})

@@ -77,6 +77,9 @@ TEST_F(BackgroundPlansTest, AQueryWaitsForNoPlanThatSavesNoWorkspace) {
     EXPECT_FALSE(planner.answer(call(planner), Measuring::kWhenItPays).isFinal);
     planner.waitFor(call(planner));
     EXPECT_TRUE(planner.answer(call(planner), Measuring::kWhenItPays).plan) << "calls have it made";
+    EXPECT_FALSE(planner.answer(query, Measuring::kIfKnown).plan) << "as it was told before";
+    query.own.reset();
+    EXPECT_TRUE(planner.answer(query, Measuring::kIfKnown).plan) << "for another kernel";
   }
 }
 
