@@ -63,6 +63,16 @@ bool runsWithoutPlan(const MeasurementStore& store, const PlanRequest& request) 
   });
 }
 
+/// The least known error of a kernel within the limit; infinite if errors don't count.
+double leastErrorWithin(const MeasurementStore& store, const PlanRequest& request) {
+  double least = kUnknownError;
+  if (!request.withErrors()) return least;
+  for (const auto& [batch, size] : store.measurements(request))
+    for (const Measurement& m : size.kernels)
+      if (m.workspaceBytes <= request.limitBytes) least = std::min(least, m.error);
+  return least;
+}
+
 }  // namespace
 
 PlanAnswer Planner::answer(const PlanRequest& request, Measuring measuring) {
@@ -335,16 +345,6 @@ void Planner::savePlans(const std::string& path) const {
   writeFrozenPlans(path, plans);
 }
 
-/// The least known error of a kernel within the limit; infinite if errors don't count.
-double Planner::leastErrorWithin(const PlanRequest& request) const {
-  double least = kUnknownError;
-  if (!request.withErrors()) return least;
-  for (const auto& [batch, size] : store_.measurements(request))
-    for (const Measurement& m : size.kernels)
-      if (m.workspaceBytes <= request.limitBytes) least = std::min(least, m.error);
-  return least;
-}
-
 void Planner::logAnswer(const PlanRequest& request, const Plan* plan) const {
   if (plan != nullptr) {
     if (!Log::instance().enabled(LogLevel::kInfo)) return;
@@ -360,7 +360,7 @@ void Planner::logAnswer(const PlanRequest& request, const Plan* plan) const {
     return;
   }
   const double maxError = request.settings->maxError;
-  const double least = leastErrorWithin(request);
+  const double least = leastErrorWithin(store_, request);
   if (least < kUnknownError && least * kErrorSpread > maxError) {
     logWarn(
         "no known kernel for {} at batch {} within {} bytes of workspace has an error of at most "

@@ -127,7 +127,6 @@ class Planner {
   PlanAnswer besideOwn(const PlanRequest& request, PlanAnswer found) const;
   PlanAnswer makePlan(const PlanRequest& request, Measuring measuring);
   std::pair<PlanAnswer, bool> keep(const PlanRequest& request, KnownPlan made, bool isChecked);
-  double leastErrorWithin(const PlanRequest& request) const;
   void logAnswer(const PlanRequest& request, const Plan* plan) const;
 
   Machines machines_;
