@@ -139,7 +139,7 @@ bool Measurer::mustMeasure(const PlanRequest& request,
   const bool isFirst = asked.isOngoing || (!asked.isAnswered() && !asked.isIncomplete());
   const bool isInParts = request.lacksWorkspace && asked.unmeasuredFor(request) != nullptr;
   const double lostMs = !request.lacksWorkspace ? 0
-                        : isInParts             ? MeasuringBudget::kLossInParts * callsMs
+                        : isInParts             ? budget_.lossInParts() * callsMs
                                                 : callsMs;
   const bool isPaid = isFirst && !asked.isOfLook && asked.spentMs + sliceMsOf(request) <= lostMs;
   if (isPaid && !isInParts) return true;

@@ -35,6 +35,9 @@ void MeasuringBudget::learnGain(Hope hope, double gain) {
   const std::lock_guard lock(mutex_);
   double& hoped = hopes_.at(static_cast<std::size_t>(hope));
   hoped = std::max(kLeastGain, hoped + kLearningRate * (gain - hoped));
+  if (hope == Hope::kInParts)
+    lossInParts_ =
+        std::max(kLeastLossInParts, lossInParts_ + kLearningRate * (gain - lossInParts_));
 }
 
 double MeasuringBudget::expectedCostMs(double timeMs) const {

@@ -27,7 +27,7 @@ namespace ucudnn {
 ///  3. A call whose own kernel has too little workspace may run by a much slower one. Such a
 ///     problem is measured from its first calls on, for as long as they have taken: whatever comes,
 ///     the program then spends at most twice what it had to. Where its own kernel runs on parts of
-///     the batch, or another in bands, it loses kLossInParts: a look may take as much.
+///     the batch, or another in bands, it loses lossInParts: a look may take as much.
 ///  4. The problem whose gain pays soonest goes first (measuring_queue.hpp).
 ///
 /// Thread-safe.
@@ -43,7 +43,7 @@ class MeasuringBudget {
   };
 
   /// AlexNet and ResNet-18 lost so much by it on an H100, within 64 MiB.
-  static constexpr double kLossInParts = 0.08;
+  static constexpr double kLeastLossInParts = 0.08;
   /// For a problem whose neighbour runs by the client's own kernel; the least that is ever hoped
   /// for, so that a long program measures all.
   static constexpr double kLeastGain = 0.02;
@@ -70,6 +70,12 @@ class MeasuringBudget {
   double hopedGain(Hope hope) const {
     const std::lock_guard lock(mutex_);
     return hopes_.at(static_cast<std::size_t>(hope));
+  }
+
+  /// The part of a problem's time that it loses by running in parts: what looks have gained.
+  double lossInParts() const {
+    const std::lock_guard lock(mutex_);
+    return lossInParts_;
   }
 
   /// How many times over the hoped `gain` of a problem's calls, which have taken `callsMs`, each
@@ -106,7 +112,8 @@ class MeasuringBudget {
   double spentMs_ = 0;
   double restUntilMs_ = 0;                          ///< in convolutionMs_
   std::array<double, 3> hopes_ = {0.1, 0.3, 0.05};  ///< by Hope
-  double timeRatio_ = 1;                            ///< of what calls take to what is estimated
+  double lossInParts_ = kLeastLossInParts;
+  double timeRatio_ = 1;  ///< of what calls take to what is estimated
   double costRatio_ = 1;  ///< of what measuring cost to what the rule of thumb says
 };
 

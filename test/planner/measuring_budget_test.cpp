@@ -116,7 +116,7 @@ double costOfRule(std::vector<RandomProblem> problems, const std::vector<std::si
     const bool isSlow = problem.kind == RandomProblem::Kind::kSlow;
     const double mostMs = isSlow ? std::max(kSliceMs, problem.timeMs) : kSliceMs;
     const double lostMs = isSlow             ? problem.callsMs
-                          : problem.isLook() ? MeasuringBudget::kLossInParts * problem.callsMs
+                          : problem.isLook() ? budget.lossInParts() * problem.callsMs
                                              : 0;
     const bool isPaid = problem.spentMs + mostMs <= lostMs;
     if (!isPaid && !budget.has(kSliceMs, kShare)) continue;
@@ -225,6 +225,18 @@ TEST(MeasuringBudgetTest, GainsAreLearnedForEachKindOfProblem) {
   EXPECT_EQ(MeasuringBudget::kLeastGain, budget.hopedGain(Hope::kWhole))
       << "a long program measures all";
   EXPECT_EQ(ofLooks, budget.hopedGain(Hope::kInParts));
+}
+
+TEST(MeasuringBudgetTest, ALookMayTakeWhatLooksHaveGained) {
+  using Hope = MeasuringBudget::Hope;
+  MeasuringBudget budget;
+  const double least = budget.lossInParts();
+  budget.learnGain(Hope::kWhole, 0.5);
+  EXPECT_EQ(least, budget.lossInParts());
+  for (int i = 0; i < 3; ++i) budget.learnGain(Hope::kInParts, 0.3);
+  EXPECT_LT(1.5 * least, budget.lossInParts());
+  for (int i = 0; i < 50; ++i) budget.learnGain(Hope::kInParts, 0);
+  EXPECT_EQ(least, budget.lossInParts());
 }
 
 TEST(MeasuringBudgetTest, CostsAreLearned) {
