@@ -38,6 +38,7 @@ const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept 
   const auto serves = [&](const KnownPlan& known) {
     if (known.beside)
       return request.runsOwn() && request.own->kernel == *known.beside && request.suitsEngines &&
+             request.calls == known.calls &&
              (request.mayTellLess ? known.isForQueries : known.isForCalls);
     if (!known.plan) return known.suitsEngines || !request.suitsEngines;
     return known.plan->of(request.calls) &&

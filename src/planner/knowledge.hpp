@@ -40,8 +40,9 @@ struct KnownPlan : PlanAnswer {
   bool borrows = false;       ///< it was made for calls whose output may be borrowed
   bool suitsEngines = false;  ///< and for calls that are known to suit engines
   /// There is no plan only for those whose own kernel this is, if it fits: for questions for
-  /// workspace, calls, or both.
+  /// workspace, calls, or both, all of this kind.
   std::optional<Kernel> beside;
+  CallKind calls = CallKind::kOverwriting;
   bool isForQueries = false, isForCalls = false;
 };
 

@@ -218,6 +218,7 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   made.lowBytes = made.plan ? std::max(made.plan->workspaceBytes, made.plan->algorithmBytes) : 0;
   made.ownIsBest = chooser.ownIsAsFast();
   if (made.ownIsBest || chooser.isLeftToCalls()) made.beside = request.own->kernel;
+  made.calls = request.calls;
   made.isForQueries = request.mayTellLess;
   made.isForCalls = made.ownIsBest;
   if (chooser.isLeftToCalls()) made.isFinal = false;
