@@ -279,8 +279,8 @@ void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
     addEngines(asking, kind, kKeptBanded, offers, any);
 }
 
-/// Adds the first few engines for each number of parts, at most two with other knobs: the first
-/// engine may be one that is slow in parts.
+/// Adds the first few engines for each number of parts, at most two variants of one engine: cuDNN's
+/// first may be slow in parts.
 void addLarge(const Asking& asking, std::vector<KernelOffer>& offers) {
   for (const EngineConfiguration& kind : partsOfLarge(asking.problem)) {
     std::map<std::int64_t, int> kept;

@@ -31,8 +31,8 @@ constexpr std::size_t kEnginesPart = 64, kSumsBytes = std::size_t{64} << 10;
 // Engines' tiles have so many pixels of so many channels; Hopper's largest have twice as many
 // channels.
 constexpr int kTilePixels = 128, kFewChannels = 128;
-// On an H200 one more band costs some 15 us (planner_large_list_test in 64 and 256 bands), in which
-// tensor cores compute more than a wave of so many products in two bytes for each output.
+// On an H200 one more band costs some 15 us (planner_large_list_test in 64 and 256 bands). A wave
+// takes about as long if each of its outputs sums so many products of two bytes.
 constexpr double kProductsOfALaunch = 1700;
 constexpr int kTriedForWaves = 8;
 constexpr double kMoreHalos = 1.05;  // what more bands must save: they copy more rows twice

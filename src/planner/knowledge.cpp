@@ -39,7 +39,7 @@ const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept 
     if (known.beside)
       return request.runsOwn() && request.own->kernel == *known.beside && request.suitsEngines &&
              request.calls == known.calls &&
-             (request.mayTellLess ? known.isForQueries : known.isForCalls);
+             (request.mayTellLess ? known.isForQueries : known.ownIsBest);
     if (!known.plan) return known.suitsEngines || !request.suitsEngines;
     return known.plan->of(request.calls) &&
            (request.suitsEngines || known.plan->of(CallKind::kOther));

@@ -39,11 +39,11 @@ struct KnownPlan : PlanAnswer {
   std::size_t highBytes = 0;
   bool borrows = false;       ///< it was made for calls whose output may be borrowed
   bool suitsEngines = false;  ///< and for calls that are known to suit engines
-  /// There is no plan only for those whose own kernel this is, if it fits: for questions for
-  /// workspace, calls, or both, all of this kind.
+  /// Only clients whose own kernel this is, and fits, have no plan: for calls of this kind if that
+  /// kernel is best, and, if `isForQueries`, for questions for workspace.
   std::optional<Kernel> beside;
   CallKind calls = CallKind::kOverwriting;
-  bool isForQueries = false, isForCalls = false;
+  bool isForQueries = false;
 };
 
 /// A plan that runs until a problem is measured, and what it was made for.

@@ -138,10 +138,16 @@ std::optional<PlanChooser::Chosen> PlanChooser::tryPlan() {
     return asked != nullptr && asked->isAnswered();
   });
   if (!wasAsked && !knowsOwnChoice()) return nullptr;
-  auto plan = tryPair(request_);
+  const auto pair = choosePair(request_);
+  // To build an engine takes 5 ms, and if it is compiled 0.3 s.
+  ownIsAsFast_ = pair && losesToOwn(*pair);
+  isLeftToCalls_ = pair && !ownIsAsFast_ && mayBeLeftToCalls(*pair);
+  if (ownIsAsFast_ || isLeftToCalls_) return nullptr;
+  auto plan = tryPair(request_, pair);
   if (!plan || !*plan) return plan;
   if (!(*plan)->of(CallKind::kOther)) {  // a query does not know which calls follow
-    auto general = tryPair(request_.forAnyCall());
+    const PlanRequest any = request_.forAnyCall();
+    auto general = tryPair(any, choosePair(any));
     if (!general) return std::nullopt;
     if (!*general && !request_.suitsEngines) return nullptr;
     if (*general) {
@@ -189,21 +195,17 @@ bool PlanChooser::losesToOwn(const Pair& pair) const {
 
 /// Whether a client that asks for workspace gets along with that of its own kernel, because the
 /// pair saves little of it. Then calls have the plan made beside them.
-bool PlanChooser::maySuitCalls(const Pair& pair) const {
+bool PlanChooser::mayBeLeftToCalls(const Pair& pair) const {
   return measuring_ == Measuring::kIfKnown && request_.mayTellLess && request_.runsOwn() &&
          request_.mayPlanInBackground() &&
          pair.workspaceBytes() + kWorthSaving > request_.own->workspaceBytes;
 }
 
-/// Returns empty or null as `tryPlan` does.
-std::optional<PlanChooser::Chosen> PlanChooser::tryPair(const PlanRequest& request) {
-  const auto pair = choosePair(request);
+/// The plan of a pair that was chosen for the request. Returns empty or null as `tryPlan` does.
+std::optional<PlanChooser::Chosen> PlanChooser::tryPair(const PlanRequest& request,
+                                                        const std::optional<Pair>& pair) {
   if (!pair && !confirmAll(store_, request, prepared_, measurements_)) return std::nullopt;
   if (!pair) return nullptr;
-  // To build an engine takes 5 ms, and if it is compiled 0.3 s.
-  ownIsAsFast_ = &request == &request_ && losesToOwn(*pair);
-  isLeftToCalls_ = &request == &request_ && !ownIsAsFast_ && maySuitCalls(*pair);
-  if (ownIsAsFast_ || isLeftToCalls_) return nullptr;
   if (!confirm(request, {pair->main}) || (pair->enqueued && !confirm(request, {*pair->enqueued})))
     return std::nullopt;
   const auto build = [&](const Configuration& configuration, Pace pace, Chosen other = nullptr) {

@@ -82,8 +82,8 @@ class PlanChooser {
   std::optional<Chosen> tryPlan();
   std::optional<Pair> choosePair(const PlanRequest& request);
   bool losesToOwn(const Pair& pair) const;
-  bool maySuitCalls(const Pair& pair) const;
-  std::optional<Chosen> tryPair(const PlanRequest& request);
+  bool mayBeLeftToCalls(const Pair& pair) const;
+  std::optional<Chosen> tryPair(const PlanRequest& request, const std::optional<Pair>& pair);
   std::optional<std::vector<Configuration>> tryFront();
   std::optional<Configuration> choose(const PlanRequest& request, Pace pace);
   bool passes(const Plan& plan);

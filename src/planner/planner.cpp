@@ -220,7 +220,6 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   if (made.ownIsBest || chooser.isLeftToCalls()) made.beside = request.own->kernel;
   made.calls = request.calls;
   made.isForQueries = request.mayTellLess;
-  made.isForCalls = made.ownIsBest;
   if (chooser.isLeftToCalls()) made.isFinal = false;
   const auto [kept, isNew] = keep(request, made, chooser.isChecked());
   if (isNew && kept.ownIsBest)
