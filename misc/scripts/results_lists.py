@@ -18,6 +18,7 @@ REVISIONS = {
     "one_sample_stylegan_h200": "4eaefeed",
     "one_sample_wan_limits_h200": "4eaefeed",
     "one_sample_host_paced_h100": "d0fe47f",
+    "one_sample_uncapped_h100": "0ff30297 or before",
     "one_sample_layers_64mib_h200": "ba5160cb to e1562b2e",
     "one_sample_wide_bands_h200": "e1562b2e",
     "one_sample_sd15_h200": "e1562b2e",

@@ -154,8 +154,11 @@ def programs():
         rows.append((worst, [what, f"{number(step)} ({mib(memory)})", *[time_and_memory(each) for each in limits]]))
     rows.sort(key=lambda each: -each[0])
     names = sorted({source[0] for _, _, *limits in lists.PROGRAMS for sources in limits for source in sources})
+    revisions = {}
+    for name in names:
+        revisions.setdefault(gpu_of(name), set()).add(revision(name))
     footer = (f"One NVIDIA H200 where no other is named, PyTorch 2.11, cuDNN 9.19, {days(names)};\n"
-              f"revisions {revision('one_sample_h200')}, on the H100 b600a7b to d0fe47f.\n"
+              f"revisions {', '.join(sorted(revisions['H200']))}; on the H100 {', '.join(sorted(revisions['H100']))}.\n"
               "`misc/scripts/sweep_programs.py misc/scripts/one_sample_runs.txt OUT.json`")
     return table(["program", "plain ms (MiB)", "no cap", "256 MiB", "64 MiB"], [row for _, row in rows], footer)
 
