@@ -57,6 +57,7 @@ Confirmation confirm(PreparedKernels& kernels,
                      int batch,
                      const std::vector<Kernel>& wanted,
                      Calls calls,
+                     const std::set<Kernel>& unrepeatable,
                      SizeMeasurements& size,
                      int* failures) {
   // A finding for calls that overwrite does not hold for calls that add.
@@ -75,6 +76,7 @@ Confirmation confirm(PreparedKernels& kernels,
       const int failed = *failures;
       auto offer = kernels.offer(batch, m.kernel, calls, failures);
       const bool isAnswered = *failures == failed;
+      if (offer && unrepeatable.count(m.kernel) > 0) offer->deterministic = false;
       if (offer && calls == Calls::kOverwriting && m.kernel.source == kEngines)
         offer->workspaceBytes = std::max(offer->workspaceBytes, m.workspaceBytes);
       const bool isSame = offer && offer->workspaceBytes == m.workspaceBytes;
@@ -105,6 +107,9 @@ bool confirmKernels(MeasurementStore& store,
                     Asking asking) {
   auto confirmation = Confirmation::kAsAssumed;
   std::vector<Measurement> larger;
+  const auto unrepeatable = store.read(request, [](const Known* known, const KnownQuestion*) {
+    return known != nullptr ? known->unrepeatable : std::set<Kernel>();
+  });
   for (auto place = wanted.rbegin(); place != wanted.rend(); ++place) {
     const int batch = place->first;
     const auto size = measurements.find(batch);
@@ -115,7 +120,8 @@ bool confirmKernels(MeasurementStore& store,
     int failures = 0;
     const Calls calls = request.callsAt(batch);
     confirmation =
-        std::max(confirmation, confirm(prepared, batch, kernels, calls, size->second, &failures));
+        std::max(confirmation,
+                 confirm(prepared, batch, kernels, calls, unrepeatable, size->second, &failures));
     for (const Measurement& m : size->second.kernels)
       if (contains(kernels, m.kernel)) larger.push_back(m);
     if (failures > 0) continue;  // to be asked again

@@ -1,6 +1,7 @@
 // Asks cuDNN about kernels that are known from a database, or from other calls.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "benchmark/measurement.hpp"
@@ -19,12 +20,14 @@ enum class Confirmation {
 /// Asks cuDNN about those kernels of a size that are `wanted` and unconfirmed. Its answer replaces
 /// what was stored or assumed; kernels that it does not have are dropped. If `calls` overwrite, an
 /// engine may need less workspace than is stored, because the stored size serves all calls. Asks on
-/// the host; runs nothing. `failures` counts kernels that cuDNN could not be asked about; they are
+/// the host; runs nothing. Checks have found that the `unrepeatable` ones are not deterministic,
+/// whatever cuDNN says. `failures` counts kernels that cuDNN could not be asked about; they are
 /// dropped. Throws Error.
 Confirmation confirm(PreparedKernels& kernels,
                      int batch,
                      const std::vector<Kernel>& wanted,
                      Calls calls,
+                     const std::set<Kernel>& unrepeatable,
                      SizeMeasurements& size,
                      int* failures);
 

@@ -98,17 +98,13 @@ bool KernelChecks::addOpen(const PlanRequest& request,
 KernelChecks::Outcome KernelChecks::note(const PlanRequest& request,
                                          const Plan::Step& step,
                                          const KernelVerdict& verdict,
-                                         KernelSet& right) {
+                                         Passed& passed) {
   if (verdict.kind == KernelVerdict::Kind::kUnchecked) return Outcome::kPassed;
   ++statistics_.kernelsChecked;
   if (verdict.kind == KernelVerdict::Kind::kRight) {
-    right.insert({step.batch, step.kernel});
     const bool repeats = toCheck(request, step).mustRepeat;
+    (repeats ? passed.repeated : passed.right).insert({step.batch, step.kernel});
     kin_.add(request.problem.withBatch(step.batch), step.kernel, repeats);
-    if (repeats)
-      store_.update(request, [&](ucudnn::Known& known, KnownQuestion&) {
-        known.repeated.insert({step.batch, step.kernel});
-      });
     return Outcome::kPassed;
   }
   const bool isWrong = verdict.kind == KernelVerdict::Kind::kWrong;
@@ -124,7 +120,7 @@ KernelChecks::Outcome KernelChecks::note(const PlanRequest& request,
     ++statistics_.kernelsWrong;
     store_.addWrong(request, step.batch, step.kernel);
   } else {
-    store_.addUnrepeatable(request, step.kernel);
+    store_.addUnrepeatable(request, step.batch, step.kernel);
   }
   return Outcome::kFailed;
 }
@@ -132,7 +128,7 @@ KernelChecks::Outcome KernelChecks::note(const PlanRequest& request,
 KernelChecks::Outcome KernelChecks::check(const PlanRequest& request,
                                           const Plan& plan,
                                           Purpose purpose,
-                                          KernelSet& right) {
+                                          Passed& passed) {
   Steps open;
   auto outcome = addOpen(request, plan, purpose, open) ? Outcome::kPassed : Outcome::kFailed;
   if (open.empty()) return outcome;
@@ -154,7 +150,7 @@ KernelChecks::Outcome KernelChecks::check(const PlanRequest& request,
     } catch (const Error& error) {  // it says nothing of the kernel, which is checked another time
       logInfo("{}: a check failed: {}", Late{[&] { return request.problem.text(); }}, error.what());
     }
-    outcome = std::max(outcome, note(request, *step, verdict, right));
+    outcome = std::max(outcome, note(request, *step, verdict, passed));
   }
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - begin;
@@ -170,16 +166,17 @@ KernelChecks::Outcome KernelChecks::check(const PlanRequest& request,
                                           const Plan& plan,
                                           Measuring measuring) {
   if (!request.settings->checkKernels) return Outcome::kPassed;
-  KernelSet right;
-  const Outcome outcome = check(request, plan, {measuring, false}, right);
-  if (!right.empty()) store_.addRight(request, right);
+  Passed passed;
+  const Outcome outcome = check(request, plan, {measuring, false}, passed);
+  if (!passed.right.empty()) store_.addRight(request, passed.right);
+  if (!passed.repeated.empty()) store_.addRepeated(request, passed.repeated);
   return outcome;
 }
 
 KernelChecks::Outcome KernelChecks::checkAgain(const PlanRequest& request, const Plan& plan) {
   if (!request.settings->checkKernels) return Outcome::kPassed;
-  KernelSet right;
-  return check(request, plan, {Measuring::kWhenItPays, true}, right);
+  Passed passed;
+  return check(request, plan, {Measuring::kWhenItPays, true}, passed);
 }
 
 }  // namespace ucudnn

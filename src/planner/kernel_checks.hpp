@@ -62,12 +62,16 @@ class KernelChecks {
     bool isAgain;
   };
   using Steps = std::vector<const Plan::Step*>;
-  Outcome check(const PlanRequest& request, const Plan& plan, Purpose purpose, KernelSet& right);
+  /// Kernels that have passed, and what they were checked for.
+  struct Passed {
+    KernelSet right, repeated;
+  };
+  Outcome check(const PlanRequest& request, const Plan& plan, Purpose purpose, Passed& passed);
   bool addOpen(const PlanRequest& request, const Plan& plan, Purpose purpose, Steps& open) const;
   Outcome note(const PlanRequest& request,
                const Plan::Step& step,
                const KernelVerdict& verdict,
-               KernelSet& right);
+               Passed& passed);
   Known known(const PlanRequest& request, const Plan& plan, const Plan::Step& step) const;
 
   MeasurementStore& store_;

@@ -19,13 +19,10 @@ namespace {
 constexpr std::string_view kWithin = " within=";
 // The mini-batches in Known::accurateFirst, stored as if they were a question.
 constexpr char kAccurateFirst[] = "accurate";
-// Likewise: the kernels at each batch size that checks have found right, or wrong.
-constexpr char kRight[] = "right", kWrong[] = "wrong";
-
-/// Stores the kernel and nothing else of its check.
-void addKernel(StoredMeasurements& to, Operation operation, int batch, Kernel kernel) {
-  to[batch].kernels.push_back({toText(operation, kernel), 0, 0, true, 0, 0});
-}
+// Likewise: the kernels at each batch size that checks have found right, right and the same twice,
+// wrong, and right but not the same twice.
+constexpr char kRight[] = "right", kRepeated[] = "repeated";
+constexpr char kWrong[] = "wrong", kUnrepeatable[] = "unrepeatable";
 
 KernelSet kernelsIn(const StoredProblem& rows, const char* text, const Problem& problem) {
   KernelSet kernels;
@@ -124,9 +121,11 @@ void MeasurementFiles::addRows(const PlanRequest& request,
                                StoredKnowledge& stored) const {
   const MachineKey machine = machines_.key(request.machine);
   const StoredProblem rows = file.loadAll(machine, request.problem.text(), &stored.isLocked);
-  for (const auto& checked : kernelsIn(rows, kRight, request.problem)) stored.right.insert(checked);
-  for (const auto& [batch, kernel] : kernelsIn(rows, kWrong, request.problem))
-    stored.wrong.insert(kernel);
+  const auto checked = [&](const char* text) { return kernelsIn(rows, text, request.problem); };
+  stored.right.merge(checked(kRight));
+  stored.repeated.merge(checked(kRepeated));
+  for (const auto& [batch, kernel] : checked(kWrong)) stored.wrong.insert(kernel);
+  for (const auto& [batch, kernel] : checked(kUnrepeatable)) stored.unrepeatable.insert(kernel);
   const auto own = rows.find("");
   if (own == rows.end()) return;
   int refused = 0;
@@ -173,20 +172,31 @@ void MeasurementFiles::addAccurateFirst(const PlanRequest& request) {
 }
 
 void MeasurementFiles::addRight(const PlanRequest& request, const KernelSet& kernels) {
-  if (request.settings->databasePath.empty()) return;
-  StoredMeasurements rows;
-  for (const auto& [batch, kernel] : kernels)
-    addKernel(rows, request.problem.operation, batch, kernel);
-  const std::string text = request.problem.text() + " " + kRight;
-  database(request).store(machines_.key(request.machine), text, rows);
+  addChecked(request, kRight, kernels);
+}
+
+void MeasurementFiles::addRepeated(const PlanRequest& request, const KernelSet& kernels) {
+  addChecked(request, kRepeated, kernels);
 }
 
 void MeasurementFiles::addWrong(const PlanRequest& request, int batch, Kernel kernel) {
-  if (request.settings->databasePath.empty()) return;
+  addChecked(request, kWrong, {{batch, kernel}});
+}
+
+void MeasurementFiles::addUnrepeatable(const PlanRequest& request, int batch, Kernel kernel) {
+  addChecked(request, kUnrepeatable, {{batch, kernel}});
+}
+
+/// Stores the kernels and nothing else of their checks.
+void MeasurementFiles::addChecked(const PlanRequest& request,
+                                  const char* text,
+                                  const KernelSet& kernels) {
+  if (request.settings->databasePath.empty() || kernels.empty()) return;
   StoredMeasurements rows;
-  addKernel(rows, request.problem.operation, batch, kernel);
-  const std::string text = request.problem.text() + " " + kWrong;
-  database(request).store(machines_.key(request.machine), text, rows);
+  for (const auto& [batch, kernel] : kernels)
+    rows[batch].kernels.push_back({toText(request.problem.operation, kernel), 0, 0, true, 0, 0});
+  database(request).store(
+      machines_.key(request.machine), request.problem.text() + " " + text, rows);
 }
 
 void MeasurementFiles::warnOfLies(const PlanRequest& request) {

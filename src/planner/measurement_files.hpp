@@ -28,8 +28,9 @@ struct StoredKnowledge {
   };
   std::vector<Answered> answered;
   std::set<int> accurateFirst;
-  KernelSet right;         ///< kernels that were checked on this machine
-  std::set<Kernel> wrong;  ///< and failed
+  // What checks have found on this machine (Known).
+  KernelSet right, repeated;
+  std::set<Kernel> wrong, unrepeatable;
   /// On another machine: worth trying first, but no answer.
   Measurements elsewhere;
 };
@@ -45,14 +46,18 @@ class MeasurementFiles {
   /// Stores the question as answered only if nothing was left untried and nothing failed.
   void add(const PlanRequest& request, const BenchmarkResult& result);
   void addAccurateFirst(const PlanRequest& request);
+  // What checks have found (Known). A kernel that repeats its bits is right, too.
   void addRight(const PlanRequest& request, const KernelSet& kernels);
+  void addRepeated(const PlanRequest& request, const KernelSet& kernels);
   void addWrong(const PlanRequest& request, int batch, Kernel kernel);
+  void addUnrepeatable(const PlanRequest& request, int batch, Kernel kernel);
   /// Warns that rows say something about the request's problem that cuDNN denies.
   void warnOfLies(const PlanRequest& request);
 
  private:
   Database& database(const PlanRequest& request);
   void addRows(const PlanRequest& request, Database& file, StoredKnowledge& stored) const;
+  void addChecked(const PlanRequest& request, const char* text, const KernelSet& kernels);
   /// The problem's measurements on another machine. The first of a file are told.
   Measurements elsewhere(const PlanRequest& request, Database& file);
 

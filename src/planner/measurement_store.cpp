@@ -124,7 +124,10 @@ bool MeasurementStore::addLoaded(const PlanRequest& request, const StoredKnowled
     if (!stored.answered.empty()) neighbours_.add(keyOf(request));
     known.accurateFirst.insert(stored.accurateFirst.begin(), stored.accurateFirst.end());
     known.right.insert(stored.right.begin(), stored.right.end());
+    known.right.insert(stored.repeated.begin(), stored.repeated.end());
+    known.repeated.insert(stored.repeated.begin(), stored.repeated.end());
     known.wrong.insert(stored.wrong.begin(), stored.wrong.end());
+    known.unrepeatable.insert(stored.unrepeatable.begin(), stored.unrepeatable.end());
     known.dropWrong();
     for (const auto& [size, found] : stored.elsewhere)
       addMeasurements(known.elsewhere[size], found);
@@ -198,6 +201,14 @@ void MeasurementStore::addRight(const PlanRequest& request, const KernelSet& ker
   files_.addRight(request, kernels);
 }
 
+void MeasurementStore::addRepeated(const PlanRequest& request, const KernelSet& kernels) {
+  update(request, [&](Known& known, KnownQuestion&) {
+    known.right.insert(kernels.begin(), kernels.end());
+    known.repeated.insert(kernels.begin(), kernels.end());
+  });
+  files_.addRepeated(request, kernels);
+}
+
 void MeasurementStore::addWrong(const PlanRequest& request, int batch, Kernel kernel) {
   update(request, [&](Known& known, KnownQuestion&) {
     known.wrong.insert(kernel);
@@ -207,12 +218,13 @@ void MeasurementStore::addWrong(const PlanRequest& request, int batch, Kernel ke
   files_.addWrong(request, batch, kernel);
 }
 
-void MeasurementStore::addUnrepeatable(const PlanRequest& request, Kernel kernel) {
+void MeasurementStore::addUnrepeatable(const PlanRequest& request, int batch, Kernel kernel) {
   update(request, [&](Known& known, KnownQuestion&) {
     known.unrepeatable.insert(kernel);
     known.dropWrong();
     known.dropPlans();
   });
+  files_.addUnrepeatable(request, batch, kernel);
 }
 
 void MeasurementStore::refuse(const PlanRequest& request, int batch, Kernel kernel) {

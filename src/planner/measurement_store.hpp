@@ -79,11 +79,12 @@ class MeasurementStore {
                     const SizeMeasurements& confirmed);
   /// Warns that rows of the request's database are wrong.
   void warnOfLies(const PlanRequest& request) { files_.warnOfLies(request); }
-  /// Notes what checks have found, here and in the database. The latter learns nothing of
-  /// determinism.
+  /// Notes what checks have found, here and in the database. A kernel that repeats its bits is
+  /// right, too.
   void addRight(const PlanRequest& request, const KernelSet& kernels);
+  void addRepeated(const PlanRequest& request, const KernelSet& kernels);
   void addWrong(const PlanRequest& request, int batch, Kernel kernel);
-  void addUnrepeatable(const PlanRequest& request, Kernel kernel);
+  void addUnrepeatable(const PlanRequest& request, int batch, Kernel kernel);
   /// From now on the problem does not have the kernel at the batch size.
   void refuse(const PlanRequest& request, int batch, Kernel kernel);
 

@@ -110,6 +110,31 @@ TEST_F(KernelChecksTest, AProcessBelievesTheDatabase) {
   EXPECT_GT(checked(other), 0) << "a database from before has not said so";
 }
 
+TEST_F(KernelChecksTest, AProcessBelievesTheDatabaseOfDeterminism) {
+  for (const Lie lie : {Lie::kNone, Lie::kBits}) {
+    settings_.databasePath = directory_.file(lie == Lie::kNone ? "none" : "bits");
+    setLie(lie);
+    std::string before;
+    const auto deterministic = [&](Planner& planner) {
+      PlanRequest request = wanted(planner);
+      request.deterministic = true;
+      return request;
+    };
+    {
+      Planner first;
+      before = toText(*first.plan(deterministic(first)));
+      EXPECT_GT(checked(first), 0);
+    }
+    setLie(Lie::kNone);
+    Planner planner;
+    EXPECT_EQ(toText(*planner.plan(deterministic(planner))), before);
+    EXPECT_EQ(checked(planner), 0);
+    EXPECT_EQ(measured(planner), 0);
+    planner.plan(wanted(planner));
+    EXPECT_EQ(hasLiar(*planner.plan(wanted(planner))), true) << "it is right";
+  }
+}
+
 TEST_F(KernelChecksTest, WhatIsWrongIsInNoPlan) {
   setLie(Lie::kChannel);
   {

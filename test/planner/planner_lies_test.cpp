@@ -52,8 +52,8 @@ TEST_F(PlannerLiesTest, AKernelThatCantBeAskedAboutIsNoLie) {
     int failures = 0;
     failCall(n);
     try {
-      const auto confirmation =
-          confirm(prepared, problem.batch(), {offers.front().kernel}, Calls::kAll, size, &failures);
+      const auto confirmation = confirm(
+          prepared, problem.batch(), {offers.front().kernel}, Calls::kAll, {}, size, &failures);
       EXPECT_EQ(confirmation, failures > 0 ? Confirmation::kOtherwise : Confirmation::kAsAssumed);
       EXPECT_EQ(size.kernels.size(), failures > 0 ? 0U : 1U) << "it can't be planned with";
       unanswered += failures;
