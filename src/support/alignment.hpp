@@ -19,16 +19,12 @@ constexpr std::size_t roundUpToAlignment(std::size_t bytes) noexcept {
 /// block for each size that is a little larger than the last, such as 864, 866 and 872 MiB, and
 /// splits blocks that tensors need whole.
 ///
-/// If the cap is at most 256 MiB, sizes above half of it are told as the cap, except sizes up to 10
-/// MiB: PyTorch serves those from its blocks of 20 MiB. Other sizes above 256 MiB are rounded up to
-/// a multiple of a sixteenth of the power of two below. REQUIRES: `bytes` is at most the cap, and
-/// the cap is aligned.
+/// Sizes above 32 MiB are rounded up to a multiple of 32 MiB, or of a sixteenth of the power of two
+/// below if that is more. REQUIRES: `bytes` is at most the cap, and the cap is aligned.
 constexpr std::size_t bytesToTell(std::size_t bytes, std::size_t capBytes) noexcept {
-  constexpr std::size_t kMebibyte = std::size_t{1} << 20;
   constexpr std::size_t kSteps = 16;
-  std::size_t step = 16 * kMebibyte;
-  if (capBytes <= kSteps * step && bytes > capBytes / 2 && bytes > 10 * kMebibyte) return capBytes;
-  if (bytes <= kSteps * step) return roundUpToAlignment(bytes);
+  std::size_t step = std::size_t{32} << 20;
+  if (bytes <= step) return roundUpToAlignment(bytes);
   while (bytes / 2 / kSteps >= step) step *= 2;
   const std::size_t rounded = (bytes + step - 1) / step * step;
   return rounded < capBytes ? rounded : capBytes;
