@@ -159,7 +159,8 @@ def programs():
         revisions.setdefault(gpu_of(name), set()).add(revision(name))
     footer = (f"One NVIDIA H200 where no other is named, PyTorch 2.11, cuDNN 9.19, {days(names)};\n"
               f"revisions {', '.join(sorted(revisions['H200']))}; on the H100 {', '.join(sorted(revisions['H100']))}.\n"
-              "`misc/scripts/sweep_programs.py misc/scripts/one_sample_runs.txt OUT.json`")
+              "`misc/scripts/sweep_programs.py misc/scripts/one_sample_runs.txt OUT.json`; EfficientNet on the H100:\n"
+              "`misc/scripts/host_paced_runs.txt`")
     return table(["program", "plain ms (MiB)", "no cap", "256 MiB", "64 MiB"], [row for _, row in rows], footer)
 
 
@@ -210,7 +211,7 @@ def first_steps():
 
 
 def after_tuning():
-    name = "second_start_tuned_h200"
+    name = "second_start_tuned_h100"
     rows = []
     for what, plain, ours in lists.AFTER_TUNING:
         firsts = [median(name, each, "first_step_ms") / 1e3 for each in (plain, ours)]
@@ -219,7 +220,7 @@ def after_tuning():
     rows.sort(key=lambda each: -each[0])
     header = ["a start after `--tune`", "first step, plain, s", "with us, s", "longest of the next four, plain, ms", "with us, ms"]
     return table(header, [row for _, row in rows],
-                 f"One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, {day(name)}, {revision(name)}: in turns, the medians of first steps.\n"
+                 f"One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, {day(name)}, {revision(name)}: in turns, the medians of first steps.\n"
                  "`misc/scripts/sweep_programs.py misc/scripts/tuned_start_runs.txt OUT.json`")
 
 
@@ -425,8 +426,8 @@ def where_it_loses():
     reserved = max(memory for _, _, *limits in lists.PROGRAMS for sources in limits
                    for memory in compared(sources, "reserved_mib"))
     layers = statistics.geometric_mean(layers_within("one_sample_layers_64mib_h200", 64)[1].values())
-    tuned_before = max(median("second_start_tuned_h200", ours, "first_step_ms") / 1e3 -
-                       median("second_start_tuned_h200", plain, "first_step_ms") / 1e3
+    tuned_before = max(median("second_start_tuned_h100", ours, "first_step_ms") / 1e3 -
+                       median("second_start_tuned_h100", plain, "first_step_ms") / 1e3
                        for _, plain, ours in lists.AFTER_TUNING)
     moved = max(max(each.values()) for each in times_of_large_tensors().values())
     enough = min(sums(name)[1] / sums(name)[2] for name, *_ in lists.CONVOLUTIONS)
@@ -442,7 +443,7 @@ def where_it_loses():
         ["planning, as kernels are checked", longer(1 + checked), "[kernels checked](#kernels-checked)"],
         ["`--tune`", f"a first step of {tuned[0]:.0f} to {tuned[-1]:.0f} s; JAX: up to {jax_later:.0f} s more",
          "[first steps](#first-steps), [JAX](#jax)"],
-        ["a start after `--tune`", f"a first step of up to {tuned_before:.1f} s more", "[first steps](#first-steps)"],
+        ["a start after `--tune`", f"a first step of up to {1e3 * tuned_before:.0f} ms more", "[first steps](#first-steps)"],
         ["layers of one sample within 64 MiB", f"{layers:.2f} times as fast as cuDNN without a limit",
          "[layers](#layers-of-one-sample)"],
         ["1x1 convolutions of 2^31 elements", f"{moved:.1f} times as long", "[large tensors](#large-tensors)"],
