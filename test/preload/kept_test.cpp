@@ -85,6 +85,23 @@ TEST_F(KeptRunTest, SecondStartMeasuresNothingThatItKnows) {
   EXPECT_TRUE(before == readText(kept()));
 }
 
+/// Whether deterministic engines repeat their bits takes a check, too.
+TEST_F(KeptRunTest, SecondStartChecksNothingThatItKnows) {
+  const auto checks = [&](const std::string& log) {
+    const std::string variables =
+        "UCUDNN_KERNELS=all UCUDNN_SIMULATOR_ARITHMETIC=full UCUDNN_LOG_LEVEL=debug "
+        "UCUDNN_LOG_FILE=" +
+        file(log);
+    EXPECT_EQ(0, shell(run("", variables, "shapes")).status);
+    const auto lines = linesOf(file(log));
+    return std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+      return line.find(" kernels checked in ") != std::string::npos;
+    });
+  };
+  EXPECT_GT(checks("first"), 0);
+  EXPECT_EQ(checks("second"), 0);
+}
+
 TEST_F(KeptRunTest, CacheHomeGoesFirstWhereItIsAbsolute) {
   expectRuns("", "XDG_CACHE_HOME=" + file("cache"));
   EXPECT_EQ(1U, filesUnder(file("cache/ucudnn")).size());
