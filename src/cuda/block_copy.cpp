@@ -173,9 +173,12 @@ BlockCopy inOneLine(BlockCopy copy) noexcept {
   return copy;
 }
 
-/// Pixels that are side by side in a tile.
+/// Pixels that are side by side in a tile: more if they have few channels.
 std::int32_t tileWidth(const BlockCopy& copy) noexcept {
-  return copy.down * copy.across <= kFewPixels ? kFewPixels : kLanes;
+  if (copy.down * copy.across <= kFewPixels) return kFewPixels;
+  std::int32_t width = 4 * kLanes;
+  while (width > kLanes && copy.numbers > kTileNumbers / width) width /= 2;
+  return width;
 }
 
 dim3 pixelTilesOf(const BlockCopy& copy) noexcept {

@@ -83,7 +83,8 @@ constexpr int kMostThreadBlocks = 65535;
 namespace block_copy {
 constexpr int kLanes = kMostColumns, kWarps = 8, kThreads = kLanes * kWarps;
 constexpr int kTile = 16 * kMostInBlock;  ///< numbers in a thread block's shared memory
-// If each pixel is a block: a tile has more channels if there are few pixels.
+// If each pixel is a block: a tile has more channels if there are few pixels, and more pixels if
+// they have few channels.
 constexpr int kTileNumbers = 2048, kFewPixels = 16;
 // If two pixels of two bytes are moved at once.
 constexpr int kPairNumbers = 4096;

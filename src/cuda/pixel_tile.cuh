@@ -133,10 +133,15 @@ template <typename Number>
 __device__ void copyTile(
     const ucudnn::BlockCopy& copy, bool toBlocks, Number* memory, int x, int y, int z) {
   using namespace ucudnn::block_copy;
-  if (copy.down * copy.across > kFewPixels)
-    copyTile<kLanes>(copy, toBlocks, memory, x, y, z);
-  else
+  // As tileWidth in block_copy.cpp.
+  if (copy.down * copy.across <= kFewPixels)
     copyTile<kFewPixels>(copy, toBlocks, memory, x, y, z);
+  else if (copy.numbers <= kTileNumbers / (4 * kLanes))
+    copyTile<4 * kLanes>(copy, toBlocks, memory, x, y, z);
+  else if (copy.numbers <= kTileNumbers / (2 * kLanes))
+    copyTile<2 * kLanes>(copy, toBlocks, memory, x, y, z);
+  else
+    copyTile<kLanes>(copy, toBlocks, memory, x, y, z);
 }
 
 /// A launch's only copy.

@@ -63,13 +63,18 @@ void launchPixels(const BlockCopy& copy, bool toBlocks) {
     launchPixels<Tile>(copy, kPixels, memory.data(), &Tile::readBlocks, &Tile::writePixels);
 }
 
-/// With rows of either width.
+/// With rows of any width.
 template <typename Number>
 void launchPixels(const BlockCopy& copy, bool toBlocks) {
-  if (between(0, 1) == 0)
-    launchPixels<Number, kLanes>(copy, toBlocks);
-  else
+  const int width = between(0, 3);
+  if (width == 0)
     launchPixels<Number, kFewPixels>(copy, toBlocks);
+  else if (width == 1)
+    launchPixels<Number, kLanes>(copy, toBlocks);
+  else if (width == 2)
+    launchPixels<Number, 2 * kLanes>(copy, toBlocks);
+  else
+    launchPixels<Number, 4 * kLanes>(copy, toBlocks);
 }
 
 /// By twos: all are even, and neighbours.
