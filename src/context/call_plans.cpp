@@ -23,11 +23,13 @@ bool CallPlans::fits(std::size_t bytes) const {
 }
 
 /// Whether cuDNN can't run the call either, because its client was told of no more workspace than
-/// the cap. For a fused call without an activation cuDNN has no other algorithm, nor another
-/// deterministic one.
+/// the cap. The client of a plan may have been told less by a handle with another cap, or for a
+/// plan that no longer runs. For a fused call without an activation cuDNN has no other algorithm,
+/// nor another deterministic one.
 bool CallPlans::hasTooLittle(const PlanRequest& wanted) const {
-  const bool mayLack = call_.execution != nullptr ? wanted.lacksWorkspace : call_.fused != nullptr;
-  return now().isCapped() && mayLack && !fits(wanted.limitBytes);
+  const bool mayLack = call_.execution != nullptr ? wanted.lacksWorkspace
+                                                  : now().isCapped() && call_.fused != nullptr;
+  return mayLack && !fits(wanted.limitBytes);
 }
 
 /// The workspace that is passed at the call bounds the plan, and so does a limit that this handle's
