@@ -145,8 +145,9 @@ class Comparison {
 
   /// Whether the plan was not asked for its workspace, and an earlier program, under a cap, may
   /// have been told of less for one alike. How much this program passes is not known then.
-  bool mayBeBoundByAnother() const {
-    return program_.repeats && !ours_.tried[static_cast<std::size_t>(ours_.chosen)].toldBytes;
+  bool mayBeBoundByAnother(std::size_t ownBytes) const {
+    return program_.repeats && program_.leastCapBefore < ownBytes &&
+           !ours_.tried[static_cast<std::size_t>(ours_.chosen)].toldBytes;
   }
 
   void compareRuns() {
@@ -157,7 +158,7 @@ class Comparison {
     const bool fits = own.passedBytes <= program_.capBytes;
     counts_.capped += fits ? 0 : 1;
     counts_.gained += ms * kNoSlower < ownMs ? 1 : 0;
-    if (fits && !mayBeBoundByAnother() && isSlower(ms, ownMs))
+    if (fits && !mayBeBoundByAnother(own.passedBytes) && isSlower(ms, ownMs))
       fail("SLOWER ",
            ms,
            " ms a call, the program's own plan ",

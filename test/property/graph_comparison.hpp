@@ -16,7 +16,8 @@ constexpr std::size_t kUnlimited = static_cast<std::size_t>(-1);
 struct GraphProgram {
   GraphProblem problem;
   Habits habits;
-  bool repeats = false;  ///< its problem is one of another program's
+  bool repeats = false;                     ///< its problem is one of another program's
+  std::size_t leastCapBefore = kUnlimited;  ///< of the process's earlier programs
   std::size_t capBytes = kUnlimited;
   std::size_t freeBytes = kAmple;
   bool isFavored = false;  ///< the kernel that it chooses is the fastest by far

@@ -1,5 +1,6 @@
 #include "graph_scenario.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 
@@ -130,8 +131,14 @@ void setCap(std::size_t bytes) {
     ::setenv("UCUDNN_WORKSPACE_LIMIT", (std::to_string(bytes) + "B").c_str(), 1);
 }
 
-void runProgram(const GraphScenario& scenario, int client, Report& report, GraphCounts& counts) {
+/// `leastCap`: of the programs so far.
+void runProgram(const GraphScenario& scenario,
+                int client,
+                std::size_t& leastCap,
+                Report& report,
+                GraphCounts& counts) {
   GraphProgram program = randomProgram(scenario, client);
+  program.leastCapBefore = leastCap;
   const std::int64_t violations = violationCount();
   GraphTensors tensors(program.problem, scenario.computes);
   const Session plainSession(Api::plain(), program.habits.ownsStream);
@@ -146,6 +153,7 @@ void runProgram(const GraphScenario& scenario, int client, Report& report, Graph
   if (program.isFavored)
     favor(plainClient.configurations()[static_cast<std::size_t>(plain.chosen)]);
   report.trace(std::to_string(client) + ": " + program.text());
+  leastCap = std::min(leastCap, program.capBytes);
   setCap(program.capBytes);
   const Session session(Api::preloaded(), program.habits.ownsStream);
   GraphClient oursClient = session.client(program, tensors);
@@ -184,8 +192,9 @@ GraphCounts runGraphClients(const GraphScenario& scenario, int only, Report& rep
   setArithmetic(scenario.computes ? Arithmetic::kFull : Arithmetic::kOff);
   setRandomTimes(scenario.timesSeed);
   GraphCounts counts;
+  std::size_t leastCap = kUnlimited;
   for (int i = 0; i < kGraphClients; ++i)
-    if (only < 0 || only == i) runProgram(scenario, i, report, counts);
+    if (only < 0 || only == i) runProgram(scenario, i, leastCap, report, counts);
   return counts;
 }
 
