@@ -191,7 +191,7 @@ void MeasurementFiles::addUnrepeatable(const PlanRequest& request, int batch, Ke
 void MeasurementFiles::addChecked(const PlanRequest& request,
                                   const char* text,
                                   const KernelSet& kernels) {
-  if (request.settings->databasePath.empty() || kernels.empty()) return;
+  if (request.settings->databasePath.empty()) return;
   StoredMeasurements rows;
   for (const auto& [batch, kernel] : kernels)
     rows[batch].kernels.push_back({toText(request.problem.operation, kernel), 0, 0, true, 0, 0});
