@@ -101,7 +101,8 @@ class Answer {
 
   /// Whether a plan would save too little memory to hold up the client. Then calls have it made.
   bool mayWait() const {
-    return fits_ && plan_.neededBytes < kWorthSaving && request(capBytes_).mayPlanInBackground();
+    return fits_ && plan_.neededBytes < kWorthTellingLess &&
+           request(capBytes_).mayPlanInBackground();
   }
 
   /// Workspace of the parts in which a large problem runs until it is measured. Its own engine may
@@ -114,6 +115,11 @@ class Answer {
     wanted.own = OwnKernel{*kernel, plan_.neededBytes};
     const auto plan = planner().ownUnmeasured(wanted, measuringFor(false, plan_.capturing));
     return plan ? bytesToTell(plan->workspaceBytes, capBytes_) : 0;
+  }
+
+  std::size_t toTell(std::size_t planBytes, std::size_t ownBytes) const {
+    if (fits_ && planBytes + kWorthTellingLess > ownBytes) return ownBytes;
+    return std::min(bytesToTell(planBytes, capBytes_), ownBytes);
   }
 
   /// Workspace of a measured plan that is faster than the client's engine, or needs much less. No
@@ -141,7 +147,7 @@ class Answer {
         return std::nullopt;
     }
     std::size_t bytes = SIZE_MAX;
-    if (found.plan) bytes = std::min(bytesToTell(found.plan->workspaceBytes, capBytes_), ownBytes);
+    if (found.plan) bytes = toTell(found.plan->workspaceBytes, ownBytes);
     const std::optional<Kernel> own =
         wanted.own ? std::optional<Kernel>(wanted.own->kernel) : std::nullopt;
     bytes = toldWorkspaces().least(key, own, bytes);

@@ -67,7 +67,7 @@ TEST_F(BackgroundPlansTest, AQueryWaitsForNoPlanThatSavesNoWorkspace) {
   for (const bool savesSome : {false, true}) {
     Planner planner;
     PlanRequest query = call(planner);
-    if (!savesSome) query.own->workspaceBytes = 0;  // as if it needed none
+    query.own->workspaceBytes = savesSome ? kWorthTellingLess + own_.workspaceBytes : 0;
     query.mayTellLess = true;
     const PlanAnswer found = planner.answer(query, Measuring::kIfKnown);
     EXPECT_EQ(found.plan != nullptr, savesSome);

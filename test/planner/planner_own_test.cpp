@@ -169,7 +169,7 @@ TEST_F(PlannerOwnTest, MuchLessWorkspaceReplacesItWhereItIsAskedFor) {
     const Problem problem = problemOf(operation);
     Planner planner;
     for (KernelOffer own : engines(problem, Calls::kOverwriting)) {
-      own.workspaceBytes += 64 * kMebibyte;  // as a client may be told by its own cuDNN
+      own.workspaceBytes += 2 * kWorthTellingLess;  // as a client may be told by its own cuDNN
       PlanRequest wanted = callOf(planner, problem, own);
       wanted.mayTellLess = true;
       const PlanAnswer found = planner.answer(wanted, Measuring::kNow);
@@ -177,7 +177,7 @@ TEST_F(PlannerOwnTest, MuchLessWorkspaceReplacesItWhereItIsAskedFor) {
       if (!found.plan || found.plan->predictedMs * kSplitGain <= ownMs) continue;
       ++saved;
       EXPECT_LE(found.plan->predictedMs, kSplitGain * ownMs);
-      EXPECT_LE(found.plan->workspaceBytes + kWorthSaving, own.workspaceBytes);
+      EXPECT_LE(found.plan->workspaceBytes + kWorthTellingLess, own.workspaceBytes);
       wanted.mayTellLess = false;
       EXPECT_FALSE(planner.answer(wanted, Measuring::kNow).plan) << "the workspace is granted";
     }
