@@ -35,7 +35,7 @@ constexpr std::size_t kWorthSaving = std::size_t{16} << 20;
 // A client whose own kernel fits is told less than that needs only if it saves this much. Another
 // size splits the blocks of PyTorch's allocator in another way, which may cost as much as a small
 // saving frees: Stable Diffusion's UNet reserved 60 MiB more than plain.
-constexpr std::size_t kWorthTellingLess = std::size_t{96} << 20;
+constexpr std::size_t kWorthTellingLess = std::size_t{64} << 20;
 
 /// The pace of a plan's micro-batches.
 enum class Pace {
