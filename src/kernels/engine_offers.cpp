@@ -36,8 +36,11 @@ constexpr int kKeptWithinWorkspace = 4;
 constexpr std::size_t kLeastFilterShare = std::size_t{2} << 20;
 // So many engines run in tiles: each costs a query and a timing at each batch size.
 constexpr std::size_t kKeptTiled = 3;
-// So many engines run in bands: each costs a query and a timing for each number of bands.
-constexpr std::size_t kKeptBanded = 3;
+// So many variants of engines run in bands: each costs a query and a timing for each number of
+// bands. At most two are of one engine: cuDNN's first are often all of one, and a faster engine
+// comes behind them. Parts of large tensors take seconds to time.
+constexpr std::size_t kKeptBanded = 6;
+constexpr std::size_t kKeptLarge = 3;
 constexpr int kKeptOfOneEngine = 2;
 constexpr int kUseTexture = 3;  // CUDNN_KNOB_TYPE_USE_TEX, which cuDNN 9 has deprecated
 
@@ -271,20 +274,14 @@ void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
   }
 }
 
-/// Adds the first few engines for each number of bands, or of tiles of groups.
-void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
-  if (!hasFewSamples(asking.problem)) return;
-  const auto any = [](const KernelOffer&) { return true; };
-  for (const EngineConfiguration& kind : partsOfSample(asking.problem))
-    addEngines(asking, kind, kKeptBanded, offers, any);
-}
-
-/// Adds the first few engines for each number of parts, at most two variants of one engine: cuDNN's
-/// first may be slow in parts.
-void addLarge(const Asking& asking, std::vector<KernelOffer>& offers) {
-  for (const EngineConfiguration& kind : partsOfLarge(asking.problem)) {
+/// Adds the first few engines for each kind of parts.
+void addParts(const Asking& asking,
+              const std::vector<EngineConfiguration>& kinds,
+              std::size_t most,
+              std::vector<KernelOffer>& offers) {
+  for (const EngineConfiguration& kind : kinds) {
     std::map<std::int64_t, int> kept;
-    addEngines(asking, kind, kKeptBanded, offers, [&](const KernelOffer& offer) {
+    addEngines(asking, kind, most, offers, [&](const KernelOffer& offer) {
       return ++kept[engineConfigurationOf(offer.kernel.id).engine] <= kKeptOfOneEngine;
     });
   }
@@ -301,7 +298,7 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
   const Asking asking{device, problem, calls, failures};
   try {
     if (problem.isLarge()) {
-      addLarge(asking, kept);
+      addParts(asking, partsOfLarge(problem), kKeptLarge, kept);
       return kept;
     }
     const auto graphs = makeGraphs(device, EnginePart(problem, {}), calls);
@@ -316,7 +313,7 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
     addSums(asking, kept);
     addBlocked(asking, kept);
     copyLast(asking, kept);
-    addBanded(asking, kept);
+    if (hasFewSamples(problem)) addParts(asking, partsOfSample(problem), kKeptBanded, kept);
   } catch (const Error& error) {
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
   }
