@@ -36,10 +36,10 @@ constexpr int kKeptWithinWorkspace = 4;
 constexpr std::size_t kLeastFilterShare = std::size_t{2} << 20;
 // So many engines run in tiles: each costs a query and a timing at each batch size.
 constexpr std::size_t kKeptTiled = 3;
-// So many variants of engines run in bands: each costs a query and a timing for each number of
-// bands. At most two are of one engine: cuDNN's first are often all of one, and a faster engine
-// comes behind them. Parts of large tensors take seconds to time.
-constexpr std::size_t kKeptBanded = 6;
+// So many engines run in bands: each costs a query and a timing for each number of bands. cuDNN's
+// first three are often variants of one engine, and a faster one comes behind them.
+constexpr std::size_t kKeptBanded = 8;
+// Parts of large tensors take seconds to time.
 constexpr std::size_t kKeptLarge = 3;
 constexpr int kKeptOfOneEngine = 2;
 constexpr int kUseTexture = 3;  // CUDNN_KNOB_TYPE_USE_TEX, which cuDNN 9 has deprecated
@@ -274,14 +274,20 @@ void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
   }
 }
 
-/// Adds the first few engines for each kind of parts.
-void addParts(const Asking& asking,
-              const std::vector<EngineConfiguration>& kinds,
-              std::size_t most,
-              std::vector<KernelOffer>& offers) {
-  for (const EngineConfiguration& kind : kinds) {
+/// Adds the first few engines for each number of bands, or of tiles of groups.
+void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
+  if (!hasFewSamples(asking.problem)) return;
+  const auto any = [](const KernelOffer&) { return true; };
+  for (const EngineConfiguration& kind : partsOfSample(asking.problem))
+    addEngines(asking, kind, kKeptBanded, offers, any);
+}
+
+/// Adds the first few engines for each number of parts, at most two variants of one engine: cuDNN's
+/// first may be slow in parts.
+void addLarge(const Asking& asking, std::vector<KernelOffer>& offers) {
+  for (const EngineConfiguration& kind : partsOfLarge(asking.problem)) {
     std::map<std::int64_t, int> kept;
-    addEngines(asking, kind, most, offers, [&](const KernelOffer& offer) {
+    addEngines(asking, kind, kKeptLarge, offers, [&](const KernelOffer& offer) {
       return ++kept[engineConfigurationOf(offer.kernel.id).engine] <= kKeptOfOneEngine;
     });
   }
@@ -298,7 +304,7 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
   const Asking asking{device, problem, calls, failures};
   try {
     if (problem.isLarge()) {
-      addParts(asking, partsOfLarge(problem), kKeptLarge, kept);
+      addLarge(asking, kept);
       return kept;
     }
     const auto graphs = makeGraphs(device, EnginePart(problem, {}), calls);
@@ -313,7 +319,7 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
     addSums(asking, kept);
     addBlocked(asking, kept);
     copyLast(asking, kept);
-    if (hasFewSamples(problem)) addParts(asking, partsOfSample(problem), kKeptBanded, kept);
+    addBanded(asking, kept);
   } catch (const Error& error) {
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
   }
