@@ -101,7 +101,7 @@ class Answer {
 
   /// Whether a plan would save too little memory to hold up the client. Then calls have it made.
   bool mayWait() const {
-    return fits_ && plan_.neededBytes < kWorthTellingLess &&
+    return fits_ && !isWorthTelling(0, plan_.neededBytes) &&
            request(capBytes_).mayPlanInBackground();
   }
 
@@ -117,8 +117,9 @@ class Answer {
     return plan ? bytesToTell(plan->workspaceBytes, capBytes_) : 0;
   }
 
+  /// The size to tell for a measured plan: at most `ownBytes`.
   std::size_t toTell(std::size_t planBytes, std::size_t ownBytes) const {
-    if (fits_ && planBytes + kWorthTellingLess > ownBytes) return ownBytes;
+    if (fits_ && !isWorthTelling(planBytes, ownBytes)) return ownBytes;
     return std::min(bytesToTell(planBytes, capBytes_), ownBytes);
   }
 

@@ -37,7 +37,7 @@ constexpr std::size_t kLeastFilterShare = std::size_t{2} << 20;
 // So many engines run in tiles: each costs a query and a timing at each batch size.
 constexpr std::size_t kKeptTiled = 3;
 // So many engines run in bands: each costs a query and a timing for each number of bands. cuDNN's
-// first three are often variants of one engine, and a faster one comes behind them.
+// first three are often variants of one engine, and a faster one may come behind them.
 constexpr std::size_t kKeptBanded = 8;
 // Parts of large tensors take seconds to time.
 constexpr std::size_t kKeptLarge = 3;

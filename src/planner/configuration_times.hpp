@@ -37,6 +37,12 @@ constexpr std::size_t kWorthSaving = std::size_t{16} << 20;
 // saving frees: Stable Diffusion's UNet reserved 60 MiB more than plain.
 constexpr std::size_t kWorthTellingLess = std::size_t{64} << 20;
 
+/// Whether a client that is yet to be told its workspace is better told a plan's than its own
+/// kernel's.
+constexpr bool isWorthTelling(std::size_t planBytes, std::size_t ownBytes) noexcept {
+  return planBytes + kWorthTellingLess <= ownBytes;
+}
+
 /// The pace of a plan's micro-batches.
 enum class Pace {
   kHost,   ///< each is enqueued by the host

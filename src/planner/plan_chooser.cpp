@@ -85,7 +85,7 @@ bool gainsOver(const PlanRequest& request,
   const double ownMs = std::min(own.timeMs, own.deviceMs) + kLaunchMs;
   if (planMs * kSplitGain <= ownMs && planMs + kLeastGainMs <= ownMs) return true;
   return request.mayTellLess && planMs <= ownMs * kSplitGain &&
-         workspaceBytes + kWorthTellingLess <= request.own->workspaceBytes;
+         isWorthTelling(workspaceBytes, request.own->workspaceBytes);
 }
 
 void keepFront(std::vector<Configuration>& front) {
@@ -198,7 +198,7 @@ bool PlanChooser::losesToOwn(const Pair& pair) const {
 bool PlanChooser::mayBeLeftToCalls(const Pair& pair) const {
   return measuring_ == Measuring::kIfKnown && request_.mayTellLess && request_.runsOwn() &&
          request_.mayPlanInBackground() &&
-         pair.workspaceBytes() + kWorthTellingLess > request_.own->workspaceBytes;
+         !isWorthTelling(pair.workspaceBytes(), request_.own->workspaceBytes);
 }
 
 /// The plan of a pair that was chosen for the request. Returns empty or null as `tryPlan` does.
