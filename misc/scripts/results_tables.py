@@ -142,7 +142,8 @@ def time_and_memory(sources):
     if not sources:
         return "not run"
     times = sorted(compared(sources, "step_of_median_ms"))
-    shown = ratio(times[0]) if len(times) == 1 else f"{ratio(times[0])} to {ratio(times[-1])}"
+    least, most = ratio(times[0]), ratio(times[-1])
+    shown = most if least == most else f"{least} to {most}"
     return f"{shown}, {ratio(max(compared(sources, 'reserved_mib')))}"
 
 
@@ -159,8 +160,9 @@ def programs():
         revisions.setdefault(gpu_of(name), set()).add(revision(name))
     footer = (f"One NVIDIA H200 where no other is named, PyTorch 2.11, cuDNN 9.19, {days(names)};\n"
               f"revisions {', '.join(sorted(revisions['H200']))}; on the H100 {', '.join(sorted(revisions['H100']))}.\n"
-              "`misc/scripts/sweep_programs.py misc/scripts/one_sample_runs.txt OUT.json`; EfficientNet on the H100:\n"
-              "`misc/scripts/host_paced_runs.txt`")
+              "`misc/scripts/sweep_programs.py misc/scripts/one_sample_runs.txt OUT.json`; in turns on the H100:\n"
+              "`misc/scripts/host_paced_runs.txt`, `misc/scripts/uncapped_turns_runs.txt`. "
+              "The most memory of several runs is shown.")
     return table(["program", "plain ms (MiB)", "no cap", "256 MiB", "64 MiB"], [row for _, row in rows], footer)
 
 
