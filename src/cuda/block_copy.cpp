@@ -28,7 +28,7 @@ struct Kernels {
   cudaKernel_t pixelsToBlocks = nullptr, pixelsFromBlocks = nullptr, pixels = nullptr;
   cudaKernel_t filtersToBlocks = nullptr, filtersFromBlocks = nullptr;
   // Only for numbers of two bytes.
-  cudaKernel_t pairsToBlocks = nullptr, pairsFromBlocks = nullptr;
+  cudaKernel_t pairsToBlocks = nullptr, pairsFromBlocks = nullptr, pairs = nullptr;
   // Only for floats.
   cudaKernel_t quadsToBlocks = nullptr, quadsFromBlocks = nullptr;
   cudaKernel_t toPlanes = nullptr, fromPlanes = nullptr;
@@ -72,6 +72,7 @@ cudaError_t load(AllKernels& kernels) {
   find(kernels.halves.pixels, "ucudnnPixels16");
   find(kernels.halves.pairsToBlocks, "ucudnnPairsToBlocks16");
   find(kernels.halves.pairsFromBlocks, "ucudnnPairsFromBlocks16");
+  find(kernels.halves.pairs, "ucudnnPairs16");
   find(kernels.halves.filtersToBlocks, "ucudnnFiltersToBlocks16");
   find(kernels.halves.filtersFromBlocks, "ucudnnFiltersFromBlocks16");
   if (error != cudaSuccess) cudaLibraryUnload(library);
@@ -196,15 +197,18 @@ cudaError_t launchPixels(cudaKernel_t Kernels::*kernel,
   return launch(kernel, copy, pixelTilesOf(copy), dim3(width, kThreads / width), stream);
 }
 
+dim3 pairTilesOf(const BlockCopy& copy) noexcept {
+  const std::int32_t channels = copy.numbers <= 16 ? 16 : copy.numbers <= 32 ? 32 : 64;
+  return {static_cast<unsigned>(tilesOf(copy.down * copy.across, kPairNumbers / channels)),
+          static_cast<unsigned>(tilesOf(copy.numbers, channels)),
+          static_cast<unsigned>(copy.samples)};
+}
+
 cudaError_t launchPairs(cudaKernel_t Kernels::*kernel,
                         const BlockCopy& pixels,
                         cudaStream_t stream) noexcept {
   const BlockCopy copy = inOneLine(pixels);
-  const std::int32_t channels = copy.numbers <= 16 ? 16 : copy.numbers <= 32 ? 32 : 64;
-  const dim3 tiles(static_cast<unsigned>(tilesOf(copy.down * copy.across, kPairNumbers / channels)),
-                   static_cast<unsigned>(tilesOf(copy.numbers, channels)),
-                   static_cast<unsigned>(copy.samples));
-  return launch(kernel, copy, tiles, dim3(kThreads), stream);
+  return launch(kernel, copy, pairTilesOf(copy), dim3(kThreads), stream);
 }
 
 /// The filters as a tensor, each filter a sample.
@@ -236,36 +240,51 @@ bool isLarge(const BlockCopy& copy) noexcept {
   return std::int64_t{copy.samples} * copy.numbers * copy.down * copy.across > kNumbers;
 }
 
+/// Copies by one launch, and its kernel.
+struct OneLaunch {
+  cudaKernel_t Kernels::*kernel;
+  PixelCopies all;
+};
+
 /// Empty if there are fewer than two copies, if one has blocks of several pixels or other numbers,
 /// or if one is faster alone.
-std::optional<PixelCopies> pixelCopiesOf(const CopyList& list) noexcept {
-  PixelCopies all{};
+std::optional<OneLaunch> oneLaunchOf(const CopyList& list) noexcept {
+  OneLaunch one{&Kernels::pairs, {}};
   std::size_t count = 0;
-  std::int64_t tiles = 0;
+  bool hasLargePairs = false;
   for (const CopyList::Entry& each : list) {
     const auto* const filters = std::get_if<FilterCopy>(&each.copy);
     if (filters != nullptr && !movesPixels(*filters)) return std::nullopt;
-    const BlockCopy copy =
-        inOneLine(filters != nullptr ? tensorOf(*filters) : *std::get_if<BlockCopy>(&each.copy));
-    if (!movesPixels(copy) || (movesPairs(copy) && isLarge(copy)) ||
-        (count > 0 && copy.numberBytes != all.numberBytes))
+    BlockCopy& copy = one.all.copies[count];
+    copy = inOneLine(filters != nullptr ? tensorOf(*filters) : *std::get_if<BlockCopy>(&each.copy));
+    if (!movesPixels(copy) || (count > 0 && copy.numberBytes != one.all.numberBytes))
       return std::nullopt;
-    const dim3 grid = pixelTilesOf(copy);
+    one.all.numberBytes = copy.numberBytes;
+    one.all.toBlocks[count++] = each.toBlocks ? 1 : 0;
+    if (movesPairs(copy))
+      hasLargePairs = hasLargePairs || isLarge(copy);
+    else
+      one.kernel = &Kernels::pixels;
+  }
+  const bool arePixels = one.kernel == &Kernels::pixels;
+  if (count < 2 || (arePixels && hasLargePairs)) return std::nullopt;
+  std::int64_t tiles = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const BlockCopy& copy = one.all.copies[i];
+    const dim3 grid = arePixels ? pixelTilesOf(copy) : pairTilesOf(copy);
     const std::int64_t own = std::int64_t{grid.x} * grid.y * grid.z;
     if ((tiles += own) > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
-    all.numberBytes = copy.numberBytes;
-    all.copies[count] = copy;
-    all.toBlocks[count] = each.toBlocks ? 1 : 0;
-    all.tiles[count] = static_cast<std::int32_t>(own);
-    all.pixelTiles[count] = static_cast<std::int32_t>(grid.x);
-    all.channelTiles[count++] = static_cast<std::int32_t>(grid.y);
+    one.all.tiles[i] = static_cast<std::int32_t>(own);
+    one.all.pixelTiles[i] = static_cast<std::int32_t>(grid.x);
+    one.all.channelTiles[i] = static_cast<std::int32_t>(grid.y);
   }
-  return count > 1 ? std::optional(all) : std::nullopt;
+  return one;
 }
 
-cudaError_t launchPixels(const PixelCopies& all, cudaStream_t stream) noexcept {
+cudaError_t launchAtOnce(const OneLaunch& one, cudaStream_t stream) noexcept {
+  const PixelCopies& all = one.all;
   const std::int32_t tiles = std::accumulate(std::begin(all.tiles), std::end(all.tiles), 0);
-  return launch(&Kernels::pixels, all, dim3(static_cast<unsigned>(tiles)), dim3(kThreads), stream);
+  return launch(one.kernel, all, dim3(static_cast<unsigned>(tiles)), dim3(kThreads), stream);
 }
 
 cudaError_t launchQuads(cudaKernel_t Kernels::*kernel,
@@ -352,7 +371,7 @@ cudaError_t fromBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept {
 }
 
 cudaError_t copyAll(const CopyList& copies, cudaStream_t stream) noexcept {
-  if (const auto pixels = pixelCopiesOf(copies)) return launchPixels(*pixels, stream);
+  if (const auto one = oneLaunchOf(copies)) return launchAtOnce(*one, stream);
   const auto run = [&](const auto* copy, bool isToBlocks) {
     return copy == nullptr ? cudaSuccess
            : isToBlocks    ? toBlocks(*copy, stream)

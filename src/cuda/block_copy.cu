@@ -1,6 +1,7 @@
 // The kernels of block_copy.hpp. Tensors are copied by way of shared memory, so that neighbouring
 // threads read and write neighbours: a thread block copies a row of blocks of one sample.
 #include "cuda/block_copy.hpp"
+#include "cuda/copies_at_once.cuh"
 #include "cuda/filter_taps.cuh"
 #include "cuda/pair_tile.cuh"
 #include "cuda/pixel_tile.cuh"
@@ -290,6 +291,10 @@ __global__ void __launch_bounds__(kThreads) ucudnnPixels(const PixelCopies all) 
 __global__ void __launch_bounds__(kThreads) ucudnnPixels16(const PixelCopies all) {
   __shared__ Half memory[PixelTile<Half, kFewPixels>::kNumbers];
   copyPixels(all, memory);
+}
+__global__ void __launch_bounds__(kThreads) ucudnnPairs16(const PixelCopies all) {
+  __shared__ std::uint32_t memory[PairTile<64>::kWords];
+  copyPairs(all, memory);
 }
 __global__ void ucudnnFiltersToBlocks(const FilterCopy copy) {
   copyFiltersToBlocks<float>(copy);

@@ -112,12 +112,9 @@ struct PairTile {
 };
 
 template <int kChannels>
-__device__ void copyPairs(const ucudnn::BlockCopy& copy, bool toBlocks, std::uint32_t* memory) {
-  const PairTile<kChannels> tile(copy,
-                                 memory,
-                                 static_cast<int>(blockIdx.x),
-                                 static_cast<int>(blockIdx.y),
-                                 static_cast<int>(blockIdx.z));
+__device__ void copyPairs(
+    const ucudnn::BlockCopy& copy, bool toBlocks, std::uint32_t* memory, int x, int y, int z) {
+  const PairTile<kChannels> tile(copy, memory, x, y, z);
   if (toBlocks)
     tile.readPixels();
   else
@@ -130,15 +127,26 @@ __device__ void copyPairs(const ucudnn::BlockCopy& copy, bool toBlocks, std::uin
 }
 
 /// In tiles of as few channels as there are.
+__device__ inline void copyPairs(
+    const ucudnn::BlockCopy& copy, bool toBlocks, std::uint32_t* memory, int x, int y, int z) {
+  if (copy.numbers <= 16)
+    copyPairs<16>(copy, toBlocks, memory, x, y, z);
+  else if (copy.numbers <= 32)
+    copyPairs<32>(copy, toBlocks, memory, x, y, z);
+  else
+    copyPairs<64>(copy, toBlocks, memory, x, y, z);
+}
+
+/// A launch's only copy.
 __device__ inline void copyPairs(const ucudnn::BlockCopy& copy,
                                  bool toBlocks,
                                  std::uint32_t* memory) {
-  if (copy.numbers <= 16)
-    copyPairs<16>(copy, toBlocks, memory);
-  else if (copy.numbers <= 32)
-    copyPairs<32>(copy, toBlocks, memory);
-  else
-    copyPairs<64>(copy, toBlocks, memory);
+  copyPairs(copy,
+            toBlocks,
+            memory,
+            static_cast<int>(blockIdx.x),
+            static_cast<int>(blockIdx.y),
+            static_cast<int>(blockIdx.z));
 }
 
 }  // namespace

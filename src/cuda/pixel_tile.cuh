@@ -155,29 +155,4 @@ __device__ void copyPixels(const ucudnn::BlockCopy& copy, bool toBlocks, Number*
            static_cast<int>(blockIdx.z));
 }
 
-template <typename Number>
-__device__ void copyTile(const ucudnn::PixelCopies& all, int which, int index, Number* memory) {
-  const int rest = index / all.pixelTiles[which];
-  copyTile(all.copies[which],
-           all.toBlocks[which] != 0,
-           memory,
-           index - rest * all.pixelTiles[which],
-           rest % all.channelTiles[which],
-           rest / all.channelTiles[which]);
-}
-
-/// Each copy's tiles come behind those of the one before. With constant indices the copies stay
-/// where arguments are.
-template <typename Number>
-__device__ void copyPixels(const ucudnn::PixelCopies& all, Number* memory) {
-  const int first = static_cast<int>(blockIdx.x), second = first - all.tiles[0];
-  const int third = second - all.tiles[1];
-  if (second < 0)
-    copyTile(all, 0, first, memory);
-  else if (third < 0)
-    copyTile(all, 1, second, memory);
-  else
-    copyTile(all, 2, third, memory);
-}
-
 }  // namespace

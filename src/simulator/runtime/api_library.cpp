@@ -223,7 +223,8 @@ constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy, fl
                                      {"ucudnnFiltersToBlocks16", true, read<FilterCopy, Half>},
                                      {"ucudnnFiltersFromBlocks16", false, read<FilterCopy, Half>},
                                      {"ucudnnPixels", true, nullptr},
-                                     {"ucudnnPixels16", true, nullptr}};
+                                     {"ucudnnPixels16", true, nullptr},
+                                     {"ucudnnPairs16", true, nullptr}};
 
 cudaError_t launch(const KernelOfOurs& kernel,
                    const Copy& copy,
