@@ -1,8 +1,11 @@
 #include "kernels/engines.hpp"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "kernels/built_engine.hpp"
+#include "kernels/channels_last.hpp"
 #include "kernels/compiled_engines.hpp"
 #include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
@@ -12,6 +15,9 @@ namespace ucudnn {
 namespace {
 
 #if UCUDNN_HAS_ENGINES
+
+// With more bands, one more or fewer changes a band's rows too little.
+constexpr int kBandsInAStep = 16;
 
 class PreparedEngine final : public PreparedKernel {
  public:
@@ -146,6 +152,7 @@ class EngineSource final : public KernelSource {
   std::int32_t kind(Kernel kernel) const override {
     EngineConfiguration value = engineConfigurationOf(kernel.id);
     value.knobs.clear();
+    value.bands = std::min(value.bands, 2);
     return idOf(value);
   }
 
@@ -165,6 +172,30 @@ class EngineSource final : public KernelSource {
 }  // namespace
 
 #if UCUDNN_HAS_ENGINES
+namespace {
+
+/// Some more and some fewer bands, each with another number of rows: the device's last wave of
+/// thread blocks is fuller with some than with others, which depends on the engine's tiles.
+/// REQUIRES: value.bands > 1. Throws Error.
+std::vector<EngineConfiguration> withOtherBands(const Problem& problem,
+                                                const EngineConfiguration& value) {
+  std::vector<EngineConfiguration> all;
+  const int step = std::max(1, value.bands / kBandsInAStep);
+  std::vector<Problem> tried{EnginePart(problem, value).problem};
+  for (const int steps : {1, -1, 2, -2, 3}) {
+    EngineConfiguration other = value;
+    other.bands += steps * step;
+    if (other.bands < 2 || !ChannelsLast::exists(problem, other.bands)) continue;
+    const Problem band = EnginePart(problem, other).problem;
+    if (band.isLarge() || std::find(tried.begin(), tried.end(), band) != tried.end()) continue;
+    tried.push_back(band);
+    all.push_back(other);
+  }
+  return all;
+}
+
+}  // namespace
+
 std::vector<std::vector<Kernel>> engineVariants(const EngineDevice& device,
                                                 const Problem& problem,
                                                 Kernel kernel) {
@@ -173,9 +204,11 @@ std::vector<std::vector<Kernel>> engineVariants(const EngineDevice& device,
     const EngineConfiguration value = engineConfigurationOf(kernel.id);
     const EnginePart part(problem, value);
     const OperationGraph graph(device, part.problem, 0, kEngineAlignment);
-    for (const auto& knob : withOtherKnobs(value, graph.knobs(device, value.engine))) {
+    auto choices = withOtherKnobs(value, graph.knobs(device, value.engine));
+    if (value.bands > 1) choices.push_back(withOtherBands(problem, value));
+    for (const auto& choice : choices) {
       all.emplace_back();
-      for (const EngineConfiguration& other : knob)
+      for (const EngineConfiguration& other : choice)
         all.back().push_back({idOf(other), kernel.mathType, kEngines});
     }
   } catch (const Error&) {  // this cuDNN does not say

@@ -30,7 +30,7 @@ std::vector<KernelOffer> firstEngines(const EngineDevice& device,
                                       std::size_t most,
                                       Calls calls,
                                       int* failures);
-/// KernelSource::variants on a device: other knobs.
+/// KernelSource::variants on a device: other knobs and, last, other numbers of bands.
 std::vector<std::vector<Kernel>> engineVariants(const EngineDevice& device,
                                                 const Problem& problem,
                                                 Kernel kernel);

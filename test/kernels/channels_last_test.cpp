@@ -76,6 +76,31 @@ TEST_F(ChannelsLastTest, ThereAreAsManyBandsAsRowsAllow) {
   EXPECT_EQ(countOf(28), 0);
 }
 
+/// Of five and six bands each has three rows, of seven and eight two.
+TEST_F(ChannelsLastTest, OtherNumbersOfBandsAreVariants) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  const Problem problem = changed([](Problem&) {});
+  const auto proposed = engines(ChannelsLast(problem, 5).problem());
+  ASSERT_FALSE(proposed.empty());
+  EngineConfiguration value = proposed.front();
+  value.blocks = 1;
+  const auto inBands = [&](int bands) {
+    value.bands = bands;
+    return Kernel{idOf(value), problem.mathType, kEngines};
+  };
+  const auto choices = variantsOf(handle_.get(), problem, inBands(5));
+  ASSERT_FALSE(choices.empty());
+  std::vector<int> others;
+  for (const Kernel& variant : choices.back()) {
+    EXPECT_TRUE(kindOf(variant) == kindOf(inBands(5)));
+    others.push_back(engineConfigurationOf(variant.id).bands);
+  }
+  EXPECT_EQ(others, (std::vector{4, 7, 3}));
+  EXPECT_FALSE(kindOf(inBands(1)) == kindOf(inBands(5)));
+  for (const auto& choice : variantsOf(handle_.get(), problem, inBands(1)))
+    for (const Kernel& variant : choice) EXPECT_EQ(engineConfigurationOf(variant.id).bands, 1);
+}
+
 TEST_F(ChannelsLastTest, BandsHaveOneProblemWithoutPadding) {
   const Problem forward = ChannelsLast(changed([](Problem&) {}), 2).problem();
   EXPECT_EQ(forward.xSizes, (Problem::Sizes{3, 8, 9, 14}));
