@@ -246,10 +246,20 @@ struct OneLaunch {
   PixelCopies all;
 };
 
-/// Empty if there are fewer than two copies, if one has blocks of several pixels or other numbers,
+/// A sum without copies.
+OneLaunch oneLaunchOf(const WideSum& sum) noexcept {
+  OneLaunch one{&Kernels::pairs, {}};
+  constexpr std::int64_t kInTile = std::int64_t{kThreads} * kSummedAtOnce;
+  one.all.numberBytes = 2;
+  one.all.sumTiles = static_cast<std::int32_t>((sum.count + kInTile - 1) / kInTile);
+  one.all.sum = sum;
+  return one;
+}
+
+/// Empty if there is less than two to do, if a copy has blocks of several pixels or other numbers,
 /// or if one is faster alone.
 std::optional<OneLaunch> oneLaunchOf(const CopyList& list) noexcept {
-  OneLaunch one{&Kernels::pairs, {}};
+  OneLaunch one = list.sum() ? oneLaunchOf(*list.sum()) : OneLaunch{&Kernels::pairs, {}};
   std::size_t count = 0;
   bool hasLargePairs = false;
   for (const CopyList::Entry& each : list) {
@@ -257,7 +267,8 @@ std::optional<OneLaunch> oneLaunchOf(const CopyList& list) noexcept {
     if (filters != nullptr && !movesPixels(*filters)) return std::nullopt;
     BlockCopy& copy = one.all.copies[count];
     copy = inOneLine(filters != nullptr ? tensorOf(*filters) : *std::get_if<BlockCopy>(&each.copy));
-    if (!movesPixels(copy) || (count > 0 && copy.numberBytes != one.all.numberBytes))
+    const bool isFirst = count == 0 && !list.sum();
+    if (!movesPixels(copy) || (!isFirst && copy.numberBytes != one.all.numberBytes))
       return std::nullopt;
     one.all.numberBytes = copy.numberBytes;
     one.all.toBlocks[count++] = each.toBlocks ? 1 : 0;
@@ -267,8 +278,9 @@ std::optional<OneLaunch> oneLaunchOf(const CopyList& list) noexcept {
       one.kernel = &Kernels::pixels;
   }
   const bool arePixels = one.kernel == &Kernels::pixels;
-  if (count < 2 || (arePixels && hasLargePairs)) return std::nullopt;
-  std::int64_t tiles = 0;
+  if (arePixels ? count < 2 || hasLargePairs || list.sum() : count + (list.sum() ? 1 : 0) < 2)
+    return std::nullopt;
+  std::int64_t tiles = one.all.sumTiles;
   for (std::size_t i = 0; i < count; ++i) {
     const BlockCopy& copy = one.all.copies[i];
     const dim3 grid = arePixels ? pixelTilesOf(copy) : pairTilesOf(copy);
@@ -283,7 +295,8 @@ std::optional<OneLaunch> oneLaunchOf(const CopyList& list) noexcept {
 
 cudaError_t launchAtOnce(const OneLaunch& one, cudaStream_t stream) noexcept {
   const PixelCopies& all = one.all;
-  const std::int32_t tiles = std::accumulate(std::begin(all.tiles), std::end(all.tiles), 0);
+  const std::int32_t tiles =
+      std::accumulate(std::begin(all.tiles), std::end(all.tiles), all.sumTiles);
   return launch(one.kernel, all, dim3(static_cast<unsigned>(tiles)), dim3(kThreads), stream);
 }
 
@@ -372,6 +385,8 @@ cudaError_t fromBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept {
 
 cudaError_t copyAll(const CopyList& copies, cudaStream_t stream) noexcept {
   if (const auto one = oneLaunchOf(copies)) return launchAtOnce(*one, stream);
+  if (copies.sum())
+    if (const cudaError_t error = launchAtOnce(oneLaunchOf(*copies.sum()), stream)) return error;
   const auto run = [&](const auto* copy, bool isToBlocks) {
     return copy == nullptr ? cudaSuccess
            : isToBlocks    ? toBlocks(*copy, stream)

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 namespace ucudnn {
@@ -42,6 +43,17 @@ struct FilterCopy {
   std::int32_t numberBytes;   ///< as above
 };
 
+/// Numbers of two bytes that are added up in float.
+struct WideSum {
+  const void* numbers;
+  void* sums;               ///< floats
+  std::int64_t count;       ///< a multiple of kSummedAtOnce
+  std::int32_t adds;        ///< 1 adds to the sums, 0 overwrites them
+  std::int32_t isBfloat16;  ///< 1; 0: half
+};
+/// By a thread.
+constexpr int kSummedAtOnce = 8;
+
 /// Copies that one launch can make.
 constexpr int kMostCopies = 3;
 
@@ -52,25 +64,31 @@ struct PixelCopies {
   std::int32_t tiles[kMostCopies];     ///< all
   std::int32_t pixelTiles[kMostCopies], channelTiles[kMostCopies];
   std::int32_t numberBytes;  ///< of all
+  std::int32_t sumTiles;     ///< 0: there is no sum. Only if pixels are moved in pairs
+  WideSum sum;
 };
 
-/// Copies to and from blocks, in the order in which they were added.
+/// Copies to and from blocks, in the order in which they were added, and a sum.
 class CopyList {
  public:
   template <typename Copy>
   void add(const Copy& copy, bool toBlocks) noexcept {
     copies_[count_++] = {copy, toBlocks};
   }
+  /// At most one, of what no copy writes.
+  void add(const WideSum& sum) noexcept { sum_ = sum; }
   struct Entry {
     std::variant<BlockCopy, FilterCopy> copy;
     bool toBlocks = false;
   };
   const Entry* begin() const noexcept { return copies_.data(); }
   const Entry* end() const noexcept { return copies_.data() + count_; }
+  const std::optional<WideSum>& sum() const noexcept { return sum_; }
 
  private:
   std::array<Entry, kMostCopies> copies_{};
   std::size_t count_ = 0;
+  std::optional<WideSum> sum_;
 };
 
 /// Numbers in a block.
@@ -105,8 +123,9 @@ cudaError_t toBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t fromBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t fromBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
 
-/// Makes all copies; none may read what another writes. If pixels are blocks, one launch makes
-/// them, because a small copy takes no longer than its launch; else they run one after another.
+/// Makes all copies and the sum; none may read what another writes. If pixels are blocks, one
+/// launch makes them, because a small copy takes no longer than its launch; else they run one after
+/// another.
 cudaError_t copyAll(const CopyList& copies, cudaStream_t stream) noexcept;
 
 /// The same with a plane for each number of a block: packed as (samples, numbers, down, across),

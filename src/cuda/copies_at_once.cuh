@@ -1,9 +1,10 @@
-// Several copies by one launch: a part of block_copy.cu, whose kernels use them.
+// Several copies, and a sum, by one launch: a part of block_copy.cu, whose kernels use them.
 #pragma once
 
 #include "cuda/block_copy.hpp"
 #include "cuda/pair_tile.cuh"
 #include "cuda/pixel_tile.cuh"
+#include "cuda/wide_sum.cuh"
 
 namespace {
 
@@ -36,7 +37,13 @@ __device__ void copyPixels(const ucudnn::PixelCopies& all, Number* memory) {
   });
 }
 
+/// The sum's tiles come behind the copies'.
 __device__ inline void copyPairs(const ucudnn::PixelCopies& all, std::uint32_t* memory) {
+  const int sumTile = static_cast<int>(blockIdx.x) - all.tiles[0] - all.tiles[1] - all.tiles[2];
+  if (sumTile >= 0) {
+    addUp(all.sum, sumTile);
+    return;
+  }
   copyAtOnce(all, [&](const ucudnn::BlockCopy& copy, bool toBlocks, int x, int y, int z) {
     copyPairs(copy, toBlocks, memory, x, y, z);
   });

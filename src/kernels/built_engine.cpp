@@ -188,17 +188,23 @@ bool sumsBands(const Problem& problem, const Copying& copying) noexcept {
 class BandSum {
  public:
   explicit BandSum(const Copying& copying)
-      : offset_(roundUpToAlignment(copying.copies().bytes())), gradient_(copying.problem()) {}
+      : offset_(roundUpToAlignment(copying.copies().bytes())), gradient_(copying.problem()) {
+    const Problem& band = copying.problem();
+    sum_.count = static_cast<std::int64_t>(bytes(band) / sizeof(float));
+    sum_.isBfloat16 = band.wType == CUDNN_DATA_BFLOAT16 ? 1 : 0;
+  }
 
   /// Bytes of workspace, behind the copies.
   static std::size_t bytes(const Problem& problem) noexcept {
     return problem.wBytes() / elementBytes(problem.wType) * sizeof(float);
   }
-  cudnnStatus_t add(cudnnHandle_t handle,
-                    const void* copies,
-                    const void* w,
-                    bool adds) const noexcept {
-    return gradient_.add(handle, w, adds, advance(copies, offset_));
+  /// The sum begins with the band's gradient, or the gradient is added to it.
+  WideSum of(const void* w, const void* copies, bool adds) const noexcept {
+    WideSum sum = sum_;
+    sum.numbers = w;
+    sum.sums = const_cast<void*>(advance(copies, offset_));
+    sum.adds = adds ? 1 : 0;
+    return sum;
   }
   cudnnStatus_t round(cudnnHandle_t handle, const void* copies, const void* w) const noexcept {
     static constexpr float kZero = 0;
@@ -208,6 +214,7 @@ class BandSum {
  private:
   std::size_t offset_;
   WideFilter gradient_;
+  WideSum sum_{};
 };
 
 /// Runs on copies of the call's tensors, one band after another.
@@ -257,9 +264,9 @@ class BuiltCopies final : public BuiltEngine {
     return copying_.copies().in(ownMemory(pointers), pointers);
   }
 
-  /// Enqueues micro-batches, which `next` steps over. The output of each band is copied along with
-  /// the inputs of the next, unless an engine adds to it. The client's output is written last:
-  /// until then nothing is lost.
+  /// Enqueues micro-batches, which `next` steps over. The output of each band is copied, or added
+  /// up, along with the inputs of the next, unless an engine adds to it. The client's output is
+  /// written last: until then nothing is lost.
   template <typename Next>
   cudnnStatus_t enqueueAll(cudnnHandle_t handle,
                            ConvolutionPointers pointers,
@@ -271,7 +278,7 @@ class BuiltCopies final : public BuiltEngine {
     cudnnStatus_t status = cudnn().getStream(handle, &stream);
     const ConvolutionPointers copies = copiesOf(pointers);
     const bool engineAdds = engineAdds_ && adds(pointers);
-    if (status == CUDNN_STATUS_SUCCESS) status = begin(handle, pointers, copies, stream);
+    if (status == CUDNN_STATUS_SUCCESS) status = begin(pointers, copies, stream);
     const int bands = copying_.bands();
     for (int i = 0; i < count * bands && status == CUDNN_STATUS_SUCCESS; ++i) {
       const int band = i % bands, nextBand = (i + 1) % bands;
@@ -281,6 +288,7 @@ class BuiltCopies final : public BuiltEngine {
       if (nextBand == 0) pointers = next();
       const bool isLast = i + 1 == count * bands;
       CopyList moved;
+      if (sum_) moved.add(sum_->of(copies.w, ownMemory(done), band > 0 || adds(done)));
       if (!isLast && !engineAdds) take(moved, pointers, copies, nextBand, false);
       if (!isGradient() || nextBand == 0)
         status = give(handle, moved, copies, done, band, stream);
@@ -308,8 +316,7 @@ class BuiltCopies final : public BuiltEngine {
 
   /// Copies all that the first band reads: also the filter, or its gradient if a sum begins with
   /// it.
-  cudnnStatus_t begin(cudnnHandle_t handle,
-                      const ConvolutionPointers& from,
+  cudnnStatus_t begin(const ConvolutionPointers& from,
                       const ConvolutionPointers& to,
                       cudaStream_t stream) const noexcept {
     const bool engineAdds = engineAdds_ && adds(from), sumAdds = sum_ && adds(from);
@@ -322,7 +329,9 @@ class BuiltCopies final : public BuiltEngine {
     if (takesFilter) list.add(copying_.wCopy(from.w, to.w), true);
     if (error == cudaSuccess) error = copyAll(list, stream);
     if (error != cudaSuccess || !sumAdds) return statusOf(error);
-    return sum_->add(handle, ownMemory(from), to.w, false);
+    CopyList given;
+    given.add(sum_->of(to.w, ownMemory(from), false));
+    return statusOf(copyAll(given, stream));
   }
 
   /// A band's inputs except the filter, and the output if an engine adds to it.
@@ -346,9 +355,7 @@ class BuiltCopies final : public BuiltEngine {
     if (isFused(whole())) return executeFused(handle, copies, *fused);
     const bool isSum = isGradient() && band > 0;
     const bool engineAdds = engineAdds_ && (isSum || adds(pointers));
-    const cudnnStatus_t status = BuiltEngine::execute(handle, engineAdds, copies);
-    if (status != CUDNN_STATUS_SUCCESS || !sum_) return status;
-    return sum_->add(handle, ownMemory(pointers), copies.w, isSum || adds(pointers));
+    return BuiltEngine::execute(handle, engineAdds, copies);
   }
 
   /// Copies the output behind the copies in `list`: if one of those fails, the output has not been
@@ -369,8 +376,12 @@ class BuiltCopies final : public BuiltEngine {
                 cudaMemsetAsync(const_cast<void*>(to.x), 0, copying_.clearedBytes(), stream))
           return statusOf(error);
     } else if (isGradient()) {
-      if (sum_)
-        if (const cudnnStatus_t status = sum_->round(handle, ownMemory(to), from.w)) return status;
+      if (sum_) {
+        cudnnStatus_t status = statusOf(copyAll(list, stream));
+        if (status == CUDNN_STATUS_SUCCESS) status = sum_->round(handle, ownMemory(to), from.w);
+        if (status != CUDNN_STATUS_SUCCESS) return status;
+        list = {};
+      }
       list.add(copying_.wCopy(to.w, from.w, isAdded), false);
     } else if (copying_.copies().hasY()) {
       list.add(copying_.yCopy(band, to.y, from.y, isAdded), false);

@@ -87,14 +87,6 @@ WideFilter::WideFilter(const Problem& part)
       larger_.get(), CUDNN_OP_TENSOR_MAX, CUDNN_DATA_FLOAT, CUDNN_PROPAGATE_NAN));
 }
 
-cudnnStatus_t WideFilter::add(cudnnHandle_t handle,
-                              const void* w,
-                              bool adds,
-                              const void* wide) const noexcept {
-  return cudnn().transformTensor(
-      handle, &kOne, w_.get(), w, adds ? &kOne : &kZero, wideW_.get(), const_cast<void*>(wide));
-}
-
 /// cudnnTransformTensor converts no other type to half or bfloat16. So this takes the maximum of
 /// each number and itself: the number again, infinities and NaNs too.
 cudnnStatus_t WideFilter::round(cudnnHandle_t handle,

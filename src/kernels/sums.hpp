@@ -35,17 +35,12 @@ class WideInputs {
   TensorDescriptor x_, wideX_, y_, wideY_;
 };
 
-/// Copies a filter gradient.
+/// Rounds a filter gradient.
 class WideFilter {
  public:
   /// Throws Error.
   explicit WideFilter(const Problem& part);
 
-  /// wide = w, or wide += w.
-  cudnnStatus_t add(cudnnHandle_t handle,
-                    const void* w,
-                    bool adds,
-                    const void* wide) const noexcept;
   /// w = wide + beta * w, rounded once. `beta` is a float, like the client's.
   cudnnStatus_t round(cudnnHandle_t handle,
                       const void* wide,

@@ -4,6 +4,8 @@
 
 #include "cuda/block_copy.hpp"
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <cmath>
+#include <numeric>
+
 #include "block_copies.hpp"
 
 namespace ucudnn {
@@ -284,6 +287,33 @@ TEST(PairCopyTest, StridesHave64Bits) {
   for (const int dimension : {0, 1, 2})
     expectCopied<std::uint16_t>(farApart(dimension, 2),
                                 [](const BlockCopy& copy, bool to) { launchPairs(copy, to); });
+}
+
+/// Every number of both types, NaNs too: the sum begins with it, then it is added once more.
+TEST(WideSumTest, NumbersOfTwoBytesAreAddedUpInFloat) {
+  constexpr int kNumbers = 1 << 16, kOthers = kSummedAtOnce;
+  std::vector<std::uint16_t> numbers(kNumbers);
+  std::iota(numbers.begin(), numbers.end(), std::uint16_t{0});
+  const float guard = 7;
+  for (const bool isBfloat16 : {false, true}) {
+    std::vector<float> sums(kNumbers + kOthers, guard);
+    const auto run = [&](bool adds) {
+      const WideSum sum{numbers.data(), sums.data(), kNumbers, adds ? 1 : 0, isBfloat16 ? 1 : 0};
+      constexpr int kTiles = kNumbers / (kThreads * kSummedAtOnce) + 1;  // one too many
+      for (int tile = 0; tile < kTiles; ++tile)
+        for (threadIdx.x = 0; threadIdx.x < kThreads; ++threadIdx.x) addUp(sum, tile);
+    };
+    run(false);
+    run(true);
+    for (int i = 0; i < kNumbers; ++i) {
+      const float once =
+          isBfloat16 ? __bfloat162float(__ushort_as_bfloat16(numbers[static_cast<std::size_t>(i)]))
+                     : __half2float(__ushort_as_half(numbers[static_cast<std::size_t>(i)]));
+      const float sum = sums[static_cast<std::size_t>(i)];
+      ASSERT_TRUE(sum == 2 * once || (std::isnan(sum) && std::isnan(once))) << i;
+    }
+    EXPECT_EQ(std::count(sums.end() - kOthers, sums.end(), guard), kOthers);
+  }
 }
 
 }  // namespace

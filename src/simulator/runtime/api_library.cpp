@@ -1,6 +1,9 @@
 // cudaLibrary* and cudaLaunchKernel, for the only device code that μ-cuDNN has: src/cuda/
 // block_copy.hpp says what its kernels do. Only with all arithmetic: a sample of what lies in
 // blocks is none of the tensor.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -35,9 +38,17 @@ struct FilterCopy {
   std::int32_t numbers, adds, numberBytes;
 };
 
+struct WideSum {
+  const void* numbers;
+  void* sums;
+  std::int64_t count;
+  std::int32_t adds, isBfloat16;
+};
+
 struct PixelCopies {
   BlockCopy copies[3];
-  std::int32_t toBlocks[3], tiles[3], pixelTiles[3], channelTiles[3], numberBytes;
+  std::int32_t toBlocks[3], tiles[3], pixelTiles[3], channelTiles[3], numberBytes, sumTiles;
+  WideSum sum;
 };
 
 std::int64_t placeOf(const Strides& strides, const std::array<std::int32_t, 4>& index) {
@@ -181,6 +192,27 @@ Copy copyOf(const FilterCopy& copy) {
           give};
 }
 
+Copy copyOf(const WideSum& sum) {
+  const auto give = [=] {
+    const auto* const from = static_cast<const std::uint16_t*>(sum.numbers);
+    auto* const to = static_cast<float*>(sum.sums);
+    for (std::int64_t i = 0; i < sum.count; ++i) {
+      const float number = sum.isBfloat16 != 0 ? __bfloat162float(__ushort_as_bfloat16(from[i]))
+                                               : __half2float(__ushort_as_half(from[i]));
+      to[i] = sum.adds != 0 ? to[i] + number : number;
+    }
+  };
+  const auto count = static_cast<std::size_t>(sum.count);
+  // The sums are read and written.
+  return {sum.sums,
+          count * sizeof(float),
+          const_cast<void*>(sum.numbers),
+          count * sizeof(std::uint16_t),
+          2 * count * sizeof(float),
+          nullptr,
+          give};
+}
+
 struct KernelOfOurs {
   const char* name;
   bool toBlocks;
@@ -252,11 +284,12 @@ cudaError_t launch(const KernelOfOurs& kernel, const void* argument, cudaStream_
     return launch(kernel, kernel.copyOf(argument), kernel.toBlocks, true, stream);
   const auto& all = *static_cast<const PixelCopies*>(argument);
   cudaError_t error = cudaSuccess;
+  if (all.sumTiles > 0) error = launch(kernel, copyOf(all.sum), false, true, stream);
   for (std::size_t i = 0; i < std::size(all.copies) && error == cudaSuccess; ++i) {
     if (all.tiles[i] == 0) continue;
     const Copy copy = all.numberBytes == sizeof(float) ? copyOf<float>(all.copies[i])
                                                        : copyOf<Half>(all.copies[i]);
-    error = launch(kernel, copy, all.toBlocks[i] != 0, i == 0, stream);
+    error = launch(kernel, copy, all.toBlocks[i] != 0, i == 0 && all.sumTiles == 0, stream);
   }
   return error;
 }
