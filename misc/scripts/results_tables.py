@@ -13,6 +13,7 @@ import pathlib
 import re
 import statistics
 import sys
+import textwrap
 
 import results_lists as lists
 import unasked
@@ -144,7 +145,7 @@ def time_and_memory(sources):
     times = sorted(compared(sources, "step_of_median_ms"))
     least, most = ratio(times[0]), ratio(times[-1])
     shown = most if least == most else f"{least} to {most}"
-    return f"{shown}, {ratio(max(compared(sources, 'reserved_mib')))}"
+    return f"{shown}, {ratio(compared(sources, 'reserved_mib')[-1])}"  # what is told has changed since the earlier runs
 
 
 def programs():
@@ -159,10 +160,10 @@ def programs():
     for name in names:
         revisions.setdefault(gpu_of(name), set()).add(revision(name))
     footer = (f"One NVIDIA H200 where no other is named, PyTorch 2.11, cuDNN 9.19, {days(names)};\n"
-              f"revisions {', '.join(sorted(revisions['H200']))}; on the H100 {', '.join(sorted(revisions['H100']))}.\n"
+              f"revisions {', '.join(sorted(revisions['H200']))}; on the H100\n{', '.join(sorted(revisions['H100']))}.\n"
               "`misc/scripts/sweep_programs.py misc/scripts/one_sample_runs.txt OUT.json`; in turns on the H100:\n"
               "`misc/scripts/host_paced_runs.txt`, `misc/scripts/uncapped_turns_runs.txt`. "
-              "The most memory of several runs is shown.")
+              "Memory is that of the newest run.")
     return table(["program", "plain ms (MiB)", "no cap", "256 MiB", "64 MiB"], [row for _, row in rows], footer)
 
 
@@ -359,29 +360,44 @@ def helps():
                  "ResNet-18 and the 3-D network ran with `UCUDNN_GRAPH_MEMORY=64MiB`.")
 
 
-def layers_within(name, limit):
-    """By layer and operation: over cuDNN's best without a limit."""
-    chosen = [row for row in load(name)["rows"] if row["limit_bytes"] == limit << 20]
-    return chosen, {f"{row['layer']} {row['operation'].replace('_', ' ')}": row["best_speedup"] for row in chosen}
+def layers_within(limit):
+    """The newest row of each layer and operation, and its file."""
+    return {f"{row['layer']} {row['operation'].replace('_', ' ')}": (row, name) for name in lists.ONE_SAMPLE_LAYERS
+            for row in load(name)["rows"] if row["limit_bytes"] == limit << 20}
+
+
+def mean_of_layers(limit):
+    return statistics.geometric_mean(row["best_speedup"] for row, _ in layers_within(limit).values())
 
 
 def one_sample_layers():
     rows = []
-    for name, limits in lists.ONE_SAMPLE_LAYERS:
-        for limit in limits:
-            chosen, speedups = layers_within(name, limit)
-            least = min(speedups, key=speedups.get)
-            mean = statistics.geometric_mean(speedups.values())
-            layers = len({row["layer"] for row in chosen})
-            rows.append((mean, [f"{limit} MiB" if limit < 1024 else "1 GiB", f"{layers} layers, {len(chosen)} rows",
-                                f"**{mean:.2f}**" if mean < 0.995 else f"{mean:.2f}",
-                                str(sum(each < 0.95 for each in speedups.values())),
-                                f"{speedups[least]:.2f} ({least})", load(name)["machine"]["device"].split()[1], revision(name)]))
+    for limit in (64, 256, 1024):
+        newest = layers_within(limit)
+        speedups = {what: row["best_speedup"] for what, (row, _) in newest.items()}
+        cards = [load(name)["machine"]["device"].split()[1] for _, name in newest.values()]
+        mean, least = mean_of_layers(limit), min(speedups, key=speedups.get)
+        rows.append((mean, [f"{limit} MiB" if limit < 1024 else "1 GiB",
+                            f"{len({row['layer'] for row, _ in newest.values()})} layers, {len(newest)} rows",
+                            f"**{mean:.2f}**" if mean < 0.995 else f"{mean:.2f}", f"{speedups[least]:.2f} ({least})",
+                            str(sum(each < 0.95 for each in speedups.values())),
+                            ", ".join(f"{cards.count(card)} {card}" for card in sorted(set(cards)))]))
     rows.sort(key=lambda each: each[0])
-    header = ["limit", "of the list", "geometric mean", "rows below 0.95", "least", "GPU", "revision"]
+    revisions = ", ".join(dict.fromkeys(revision(name) for name in lists.ONE_SAMPLE_LAYERS))
+    header = ["limit", "of the list", "geometric mean", "least", "rows below 0.95", "rows on"]
     return table(header, [row for _, row in rows],
-                 "One NVIDIA GPU, cuDNN 9.19, 2026-11-25 to 27.\n`ucudnn bench misc/layers/one_sample.csv --layers LAYER "
-                 "--workspace-limit LIMIT --no-check --repeats 1`")
+                 f"The newest run of each row: one H100 or H200, cuDNN 9.19, 2026-11-25 to 28;\n" + textwrap.fill(f"revisions {revisions}.", 100) + "\n"
+                 "`ucudnn bench misc/layers/one_sample.csv --layers LAYER --limit LIMIT --no-check --repeats 1`")
+
+
+def weakest_layers():
+    """Those that lose most within 256 MiB."""
+    rows = sorted(((row["best_speedup"], what, row, name) for what, (row, name) in layers_within(256).items()
+                   if row["best_speedup"] < 0.97), key=lambda each: each[0])
+    return table(["within 256 MiB", "cuDNN's best, ms", "its workspace, MiB", "with us, ms", "speed", "GPU"],
+                 [[what, number(row["best_ms"]), mib(row["best_workspace_bytes"] / 2**20), number(row["ucudnn_ms"]),
+                   f"**{speed:.2f}**", load(name)["machine"]["device"].split()[1]] for speed, what, row, name in rows],
+                 "From the same runs.")
 
 
 def times_of_large_tensors():
@@ -425,9 +441,8 @@ def where_it_loses():
     checked = max(row["checks_ms"] / statistics.median(row["without_ms"]) for row in load("checks_planning_h200")["rows"])
     tuned = sorted(steps[2] for steps in (seconds_of_first_steps(*each) for _, *each in lists.FIRST_STEPS) if steps[2])
     jax_later = max(jax_waits_for_tuning())
-    reserved = max(memory for _, _, *limits in lists.PROGRAMS for sources in limits
-                   for memory in compared(sources, "reserved_mib"))
-    layers = statistics.geometric_mean(layers_within("one_sample_layers_64mib_h200", 64)[1].values())
+    reserved = max(compared(sources, "reserved_mib")[-1] for _, _, *limits in lists.PROGRAMS for sources in limits if sources)
+    layers = min(row["best_speedup"] for row, _ in layers_within(64).values())
     tuned_before = max(median("second_start_tuned_h100", ours, "first_step_ms") / 1e3 -
                        median("second_start_tuned_h100", plain, "first_step_ms") / 1e3
                        for _, plain, ours in lists.AFTER_TUNING)
@@ -446,7 +461,7 @@ def where_it_loses():
         ["`--tune`", f"a first step of {tuned[0]:.0f} to {tuned[-1]:.0f} s; JAX: up to {jax_later:.0f} s more",
          "[first steps](#first-steps), [JAX](#jax)"],
         ["a start after `--tune`", f"a first step of up to {1e3 * tuned_before:.0f} ms more", "[first steps](#first-steps)"],
-        ["layers of one sample within 64 MiB", f"{layers:.2f} times as fast as cuDNN without a limit",
+        ["layers of one sample within 64 MiB", f"down to {layers:.2f} times as fast as without a limit",
          "[layers](#layers-of-one-sample)"],
         ["1x1 convolutions of 2^31 elements", f"{moved:.1f} times as long", "[large tensors](#large-tensors)"],
         ["all the workspace that is wanted", f"{enough:.2f} times as fast by splitting: nothing",
