@@ -76,15 +76,13 @@ class CallWay {
 using OurWay = CallWay<UcudnnHandle_t>;
 using NativeWay = CallWay<cudnnHandle_t>;
 
-/// cuDNN's fastest within the workspace.
-Choice nativeChoice(cudnnHandle_t handle,
-                    const Convolution& convolution,
-                    const Tensors& tensors,
-                    const DeviceBuffer& workspace) {
+/// cuDNN's within the workspace, the fastest first.
+std::vector<Choice> nativeChoices(cudnnHandle_t handle,
+                                  const Convolution& convolution,
+                                  const Tensors& tensors,
+                                  const DeviceBuffer& workspace) {
   convolution.setMath(convolution.numerics().math);
-  const auto choices = findAlgorithms(handle, convolution, tensors, workspace);
-  if (choices.empty()) throw DeviceError("cuDNN offers no algorithm within the limit");
-  return choices.front();
+  return findAlgorithms(handle, convolution, tensors, workspace);
 }
 
 /// The workspace for a framework that knows no limit.
@@ -271,6 +269,8 @@ struct Subject {
   const Convolution convolution;
   const Tensors tensors;
   // Found for the first limit, after μ-cuDNN has planned: cuDNN then has loaded its kernels.
+  std::vector<Choice> choices;   ///< the fastest first
+  std::size_t choicesBytes = 0;  ///< the workspace that they were found within
   std::optional<NativeWay> unlimited;
   std::optional<Engine> engine;
   DeviceBuffer engineWorkspace;
@@ -281,20 +281,35 @@ struct Subject {
 void findUnlimited(Subject& s) {
   if (s.unlimited) return;
   const cudnnHandle_t handle = s.handles.native();
-  Choice fastest;
+  s.choicesBytes = unlimitedBytes();
   {
     const DeviceBuffer all = unlimitedWorkspace(handle, s.convolution);
     // Asks twice: the first time loads each kernel, which must not count for μ-cuDNN.
-    nativeChoice(handle, s.convolution, s.tensors, all);
-    fastest = nativeChoice(handle, s.convolution, s.tensors, all);
+    nativeChoices(handle, s.convolution, s.tensors, all);
+    s.choices = nativeChoices(handle, s.convolution, s.tensors, all);
   }
+  if (s.choices.empty()) throw DeviceError("cuDNN offers no algorithm");
   if (s.autotuner != nullptr) {
     s.convolution.setMath(s.convolution.numerics().math);
     s.engine = fastestEngine(handle, s.stream, s.convolution, s.tensors, unlimitedBytes());
     if (s.engine) s.engineWorkspace = DeviceBuffer(s.engine->workspaceBytes);
   }
   s.unlimited.emplace(handle, s.convolution, s.tensors);
-  s.unlimited->choose(fastest);
+  s.unlimited->choose(s.choices.front());
+}
+
+/// cuDNN's fastest within a limit. Its algorithms have been timed without one: each takes tens to
+/// hundreds of milliseconds where none is fast.
+Choice choiceWithin(const Subject& s, const DeviceBuffer& workspace) {
+  const std::vector<Choice> choices =
+      workspace.bytes() <= s.choicesBytes
+          ? s.choices
+          : nativeChoices(s.handles.native(), s.convolution, s.tensors, workspace);
+  const auto found = std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
+    return choice.memory <= workspace.bytes();
+  });
+  if (found == choices.end()) throw DeviceError("cuDNN offers no algorithm within the limit");
+  return *found;
 }
 
 /// The times of all, back to back.
@@ -339,7 +354,7 @@ void fillRow(Subject& s, Row& row) {
     askAutotuner(*s.autotuner, convolution, tensors, workspace, row.limitBytes, *undivided, row);
   }
   findUnlimited(s);
-  cudnn.choose(nativeChoice(native, convolution, tensors, workspace), workspace);
+  cudnn.choose(choiceWithin(s, workspace), workspace);
   row.cudnnKernel = toText(convolution.operation(), cudnn.choice());
   row.cudnnWorkspaceBytes = cudnn.workspaceBytes();
   row.unlimitedKernel = toText(convolution.operation(), s.unlimited->choice());
