@@ -278,8 +278,8 @@ std::optional<OneLaunch> oneLaunchOf(const CopyList& list) noexcept {
       one.kernel = &Kernels::pixels;
   }
   const bool arePixels = one.kernel == &Kernels::pixels;
-  if (arePixels ? count < 2 || hasLargePairs || list.sum() : count + (list.sum() ? 1 : 0) < 2)
-    return std::nullopt;
+  if (arePixels && (hasLargePairs || list.sum())) return std::nullopt;
+  if (count + (list.sum() ? 1 : 0) < 2) return std::nullopt;
   std::int64_t tiles = one.all.sumTiles;
   for (std::size_t i = 0; i < count; ++i) {
     const BlockCopy& copy = one.all.copies[i];
