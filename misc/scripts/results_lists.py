@@ -207,7 +207,7 @@ FIRST_STEPS = (  # what, file, plain, not measured before, measured at once, fro
      "efficientnet_nocap_1", None),
     ("SDXL decoder", "one_sample_variants_h100", "sdxl_decoder_plain", None, "sdxl_decoder_ucudnn", None, None),
     ("DynUNet training", "one_sample_dynunet_h100", "dynunet_plain", None, "dynunet_ucudnn", None, None),
-    ("Wan 2.1 decoder, again", "one_sample_variants_h100", "wan_decoder_plain", None, "wan_decoder_ucudnn", None, None),
+    ("Wan 2.1 decoder, measured", "one_sample_variants_h100", "wan_decoder_plain", None, "wan_decoder_ucudnn", None, None),
     ("ResNet-50", "programs_second_start_h100", "resnet50_again", None, None, "resnet50_second", "resnet50_ucudnn"),
     ("Wan 2.1 decoder", "programs_shipped_h100", "wan_decoder_plain", None, None, None, "wan_decoder_ucudnn"),
     ("StyleGAN2-like", "programs_shipped_h100", "stylegan_plain", None, None, None, "stylegan_ucudnn"),

@@ -208,9 +208,9 @@ def first_steps():
     rows.sort(key=lambda each: -each[0])
     header = ["first step, s", "plain", "measured as it runs", "`--tune`", "from a database", "shipped measurements", "revision"]
     return table(header, [row for _, row in rows],
-                 "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 2026-11-25 and 26. Shipped: `ucudnn run` without options.\n"
-                 "`misc/scripts/sweep_pytorch.py misc/scripts/pytorch_runs.txt OUT.json` and\n"
-                 "`misc/scripts/sweep_programs.py misc/scripts/start_runs.txt OUT.json`")
+                 "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 2026-11-25 to 28. Shipped: `ucudnn run` without options.\n"
+                 "`misc/scripts/sweep_pytorch.py misc/scripts/pytorch_runs.txt OUT.json` and `misc/scripts/sweep_programs.py`\n"
+                 "with `start_runs.txt`, `one_sample_runs.txt` or `uncapped_turns_runs.txt`")
 
 
 def after_tuning():
@@ -386,8 +386,9 @@ def one_sample_layers():
     revisions = ", ".join(dict.fromkeys(revision(name) for name in lists.ONE_SAMPLE_LAYERS))
     header = ["limit", "of the list", "geometric mean", "least", "rows below 0.95", "rows on"]
     return table(header, [row for _, row in rows],
-                 f"The newest run of each row: one H100 or H200, cuDNN 9.19, 2026-11-25 to 28;\n" + textwrap.fill(f"revisions {revisions}.", 100) + "\n"
-                 "`ucudnn bench misc/layers/one_sample.csv --layers LAYER --limit LIMIT --no-check --repeats 1`")
+                 "The newest run of each row: one H100 or H200, cuDNN 9.19, 2026-11-25 to 28;\n"
+                 + textwrap.fill(f"revisions {revisions}.", 100) +
+                 "\n`ucudnn bench misc/layers/one_sample.csv --layers LAYER --limit LIMIT --no-check --repeats 1`")
 
 
 def weakest_layers():
@@ -396,7 +397,7 @@ def weakest_layers():
                    if row["best_speedup"] < 0.97), key=lambda each: each[0])
     return table(["within 256 MiB", "cuDNN's best, ms", "its workspace, MiB", "with us, ms", "speed", "GPU"],
                  [[what, number(row["best_ms"]), mib(row["best_workspace_bytes"] / 2**20), number(row["ucudnn_ms"]),
-                   f"**{speed:.2f}**", load(name)["machine"]["device"].split()[1]] for speed, what, row, name in rows],
+                   f"**{speed:.3f}**", load(name)["machine"]["device"].split()[1]] for speed, what, row, name in rows],
                  "From the same runs.")
 
 
