@@ -267,10 +267,9 @@ std::optional<OneLaunch> oneLaunchOf(const CopyList& list) noexcept {
     if (filters != nullptr && !movesPixels(*filters)) return std::nullopt;
     BlockCopy& copy = one.all.copies[count];
     copy = inOneLine(filters != nullptr ? tensorOf(*filters) : *std::get_if<BlockCopy>(&each.copy));
-    const bool isFirst = count == 0 && !list.sum();
-    if (!movesPixels(copy) || (!isFirst && copy.numberBytes != one.all.numberBytes))
-      return std::nullopt;
-    one.all.numberBytes = copy.numberBytes;
+    std::int32_t& numberBytes = one.all.numberBytes;
+    if (numberBytes == 0) numberBytes = copy.numberBytes;
+    if (!movesPixels(copy) || copy.numberBytes != numberBytes) return std::nullopt;
     one.all.toBlocks[count++] = each.toBlocks ? 1 : 0;
     if (movesPairs(copy))
       hasLargePairs = hasLargePairs || isLarge(copy);

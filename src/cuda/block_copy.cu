@@ -7,6 +7,7 @@
 #include "cuda/pixel_tile.cuh"
 #include "cuda/plane_line.cuh"
 #include "cuda/quad_tile.cuh"
+#include "cuda/tile_move.cuh"
 
 using ucudnn::BlockCopy;
 using ucudnn::FilterCopy;
@@ -248,17 +249,11 @@ __global__ void __launch_bounds__(kThreads, kResident) ucudnnFromBlocks16(const 
 }
 __global__ void __launch_bounds__(kThreads) ucudnnQuadsToBlocks(const BlockCopy copy) {
   __shared__ Quad memory[QuadTile::kQuads];
-  const QuadTile tile(copy, memory);
-  tile.readPixels();
-  __syncthreads();
-  tile.writeBlocks();
+  moveTile(QuadTile(copy, memory), true);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnQuadsFromBlocks(const BlockCopy copy) {
   __shared__ Quad memory[QuadTile::kQuads];
-  const QuadTile tile(copy, memory);
-  tile.readBlocks();
-  __syncthreads();
-  tile.writePixels();
+  moveTile(QuadTile(copy, memory), false);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixelsToBlocks(const BlockCopy copy) {
   __shared__ float memory[PixelTile<float, kFewPixels>::kNumbers];

@@ -51,7 +51,7 @@ struct WideSum {
   std::int32_t adds;        ///< 1 adds to the sums, 0 overwrites them
   std::int32_t isBfloat16;  ///< 1; 0: half
 };
-/// By a thread.
+/// Numbers that a thread adds.
 constexpr int kSummedAtOnce = 8;
 
 /// Copies that one launch can make.
@@ -75,7 +75,7 @@ class CopyList {
   void add(const Copy& copy, bool toBlocks) noexcept {
     copies_[count_++] = {copy, toBlocks};
   }
-  /// At most one, of what no copy writes.
+  /// At most one sum, of numbers that no copy writes.
   void add(const WideSum& sum) noexcept { sum_ = sum; }
   struct Entry {
     std::variant<BlockCopy, FilterCopy> copy;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cuda/block_copy.hpp"
+#include "cuda/tile_move.cuh"
 
 namespace {
 
@@ -114,16 +115,7 @@ struct PairTile {
 template <int kChannels>
 __device__ void copyPairs(
     const ucudnn::BlockCopy& copy, bool toBlocks, std::uint32_t* memory, int x, int y, int z) {
-  const PairTile<kChannels> tile(copy, memory, x, y, z);
-  if (toBlocks)
-    tile.readPixels();
-  else
-    tile.readBlocks();
-  __syncthreads();
-  if (toBlocks)
-    tile.writeBlocks();
-  else
-    tile.writePixels();
+  moveTile(PairTile<kChannels>(copy, memory, x, y, z), toBlocks);
 }
 
 /// In tiles of as few channels as there are.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cuda/block_copy.hpp"
+#include "cuda/tile_move.cuh"
 
 namespace {
 
@@ -118,16 +119,7 @@ struct PixelTile {
 template <int kPixels, typename Number>
 __device__ void copyTile(
     const ucudnn::BlockCopy& copy, bool toBlocks, Number* memory, int x, int y, int z) {
-  const PixelTile<Number, kPixels> tile(copy, memory, x, y, z);
-  if (toBlocks)
-    tile.readPixels();
-  else
-    tile.readBlocks();
-  __syncthreads();
-  if (toBlocks)
-    tile.writeBlocks();
-  else
-    tile.writePixels();
+  moveTile(PixelTile<Number, kPixels>(copy, memory, x, y, z), toBlocks);
 }
 template <typename Number>
 __device__ void copyTile(

@@ -291,7 +291,7 @@ void findUnlimited(Subject& s) {
   if (s.choices.empty()) throw DeviceError("cuDNN offers no algorithm");
   if (s.autotuner != nullptr) {
     s.convolution.setMath(s.convolution.numerics().math);
-    s.engine = fastestEngine(handle, s.stream, s.convolution, s.tensors, unlimitedBytes());
+    s.engine = fastestEngine(handle, s.stream, s.convolution, s.tensors, s.choicesBytes);
     if (s.engine) s.engineWorkspace = DeviceBuffer(s.engine->workspaceBytes);
   }
   s.unlimited.emplace(handle, s.convolution, s.tensors);
