@@ -29,6 +29,7 @@ struct Kernels {
   cudaKernel_t filtersToBlocks = nullptr, filtersFromBlocks = nullptr;
   // Only for numbers of two bytes.
   cudaKernel_t pairsToBlocks = nullptr, pairsFromBlocks = nullptr, pairs = nullptr;
+  cudaKernel_t filtersFromFloats = nullptr;
   // Only for floats.
   cudaKernel_t quadsToBlocks = nullptr, quadsFromBlocks = nullptr;
   cudaKernel_t toPlanes = nullptr, fromPlanes = nullptr;
@@ -75,6 +76,7 @@ cudaError_t load(AllKernels& kernels) {
   find(kernels.halves.pairs, "ucudnnPairs16");
   find(kernels.halves.filtersToBlocks, "ucudnnFiltersToBlocks16");
   find(kernels.halves.filtersFromBlocks, "ucudnnFiltersFromBlocks16");
+  find(kernels.halves.filtersFromFloats, "ucudnnFiltersFromFloats16");
   if (error != cudaSuccess) cudaLibraryUnload(library);
   return error;
 }
@@ -211,13 +213,13 @@ cudaError_t launchPairs(cudaKernel_t Kernels::*kernel,
   return launch(kernel, copy, pairTilesOf(copy), dim3(kThreads), stream);
 }
 
-/// The filters as a tensor, each filter a sample.
+/// The filters as a tensor, each filter a sample. REQUIRES: they have one shift.
 BlockCopy tensorOf(const FilterCopy& filters) noexcept {
   BlockCopy copy{};
   copy.tensor = filters.filters;
   copy.blocks = filters.blocks;
   std::copy_n(filters.strides, std::size(copy.strides), copy.strides);
-  copy.samples = filters.count * filters.shifts * filters.shifts;
+  copy.samples = filters.count;
   copy.channels = filters.channels;
   copy.height = filters.height;
   copy.width = filters.width;
@@ -231,7 +233,8 @@ BlockCopy tensorOf(const FilterCopy& filters) noexcept {
   return copy;
 }
 bool movesPixels(const FilterCopy& copy) noexcept {
-  return copy.shifts == 1 && movesPixels(tensorOf(copy));
+  return copy.shiftsY == 1 && copy.shiftsX == 1 && copy.hasFloats == 0 &&
+         movesPixels(tensorOf(copy));
 }
 
 /// Whether the cost of a launch is small beside the copy.
@@ -277,7 +280,7 @@ std::optional<OneLaunch> oneLaunchOf(const CopyList& list) noexcept {
       one.kernel = &Kernels::pixels;
   }
   const bool arePixels = one.kernel == &Kernels::pixels;
-  if (arePixels && (hasLargePairs || list.sum())) return std::nullopt;
+  if (arePixels && hasLargePairs) return std::nullopt;
   if (count + (list.sum() ? 1 : 0) < 2) return std::nullopt;
   std::int64_t tiles = one.all.sumTiles;
   for (std::size_t i = 0; i < count; ++i) {
@@ -371,7 +374,8 @@ cudaError_t fromBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept {
 
 cudaError_t toBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept {
   if (movesPixels(copy)) return toBlocks(tensorOf(copy), stream);
-  const std::int64_t filters = std::int64_t{copy.count} * copy.shifts * copy.shifts;
+  const std::int64_t inShift = copy.inShift > 0 ? copy.inShift : copy.count;
+  const std::int64_t filters = inShift * copy.shiftsY * copy.shiftsX;
   const std::int64_t numbers = filters * copy.down * copy.across * copy.numbers;
   return launch(&Kernels::filtersToBlocks, copy, numbers, stream);
 }
@@ -379,7 +383,9 @@ cudaError_t toBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept {
 cudaError_t fromBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept {
   if (movesPixels(copy)) return fromBlocks(tensorOf(copy), stream);
   const std::int64_t numbers = std::int64_t{copy.count} * copy.channels * copy.height * copy.width;
-  return launch(&Kernels::filtersFromBlocks, copy, numbers, stream);
+  const auto kernel =
+      copy.hasFloats != 0 ? &Kernels::filtersFromFloats : &Kernels::filtersFromBlocks;
+  return launch(kernel, copy, numbers, stream);
 }
 
 cudaError_t copyAll(const CopyList& copies, cudaStream_t stream) noexcept {

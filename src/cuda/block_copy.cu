@@ -303,6 +303,9 @@ __global__ void ucudnnFiltersFromBlocks(const FilterCopy copy) {
 __global__ void ucudnnFiltersFromBlocks16(const FilterCopy copy) {
   copyFiltersFromBlocks<Half>(copy);
 }
+__global__ void ucudnnFiltersFromFloats16(const FilterCopy copy) {
+  roundFilters(copy);
+}
 
 __global__ void __launch_bounds__(kThreads) ucudnnToPlanes(const BlockCopy copy) {
   copyToPlanes(copy);

@@ -28,19 +28,29 @@ struct BlockCopy {
   std::int32_t numberBytes;   ///< 4: floats; 2: others, whose 0 is all zeros
 };
 
-/// Filters, and their copy for tensors of blocks. Each filter becomes shifts x shifts filters,
+/// Filters, and their copy for tensors of blocks. Each filter becomes shiftsY x shiftsX filters,
 /// whose taps begin (0, stepY, 2 stepY, ...) rows and (0, stepX, ...) columns behind a block's
-/// first. The copy is packed as (filters * shifts * shifts, down, across, numbers).
+/// first. The copy is packed as (filters, shiftsY, shiftsX, down, across, numbers).
 struct FilterCopy {
   void* filters;
   void* blocks;
   std::int64_t strides[4];  ///< of the filters, in elements: filters, channels, y, x
   std::int32_t count, channels, height, width;
-  std::int32_t rows, columns, shifts, stepY, stepX;
+  std::int32_t rows, columns, shiftsY, shiftsX, stepY, stepX;
   std::int32_t down, across;  ///< blocks
   std::int32_t numbers;       ///< in a block
   std::int32_t adds;          ///< fromBlocks: 1 adds to the filters, 0 overwrites them
   std::int32_t numberBytes;   ///< as above
+  /// Numbers of a pixel in a block that is (rows, columns, pixels' numbers), with zeros behind a
+  /// pixel's channels; 0: it is (channels, rows, columns).
+  std::int32_t inPixel;
+  /// Filters of a shift in a copy that is packed as (shiftsY, shiftsX, filters, ...), with zeros
+  /// behind them; 0: it is packed as above.
+  std::int32_t inShift;
+  /// fromBlocks: 1: the blocks hold floats, the filters numbers of two bytes. Sums are rounded
+  /// once.
+  std::int32_t hasFloats;
+  std::int32_t isBfloat16;  ///< if the blocks hold floats: 1; 0: half
 };
 
 /// Numbers of two bytes that are added up in float.
@@ -64,7 +74,7 @@ struct PixelCopies {
   std::int32_t tiles[kMostCopies];     ///< all
   std::int32_t pixelTiles[kMostCopies], channelTiles[kMostCopies];
   std::int32_t numberBytes;  ///< of all
-  std::int32_t sumTiles;     ///< 0: there is no sum. Only if pixels are moved in pairs
+  std::int32_t sumTiles;     ///< 0: there is no sum. Only for numbers of two bytes
   WideSum sum;
 };
 
@@ -119,7 +129,7 @@ cudaError_t toBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t toBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
 /// The part of the tensor beyond the last block counts as 0. The shifts of a filter are added up.
 /// Numbers that are not floats are only copied: to add them, the blocks must hold the sums.
-/// REQUIRES: filters that are not floats have one shift.
+/// REQUIRES: filters that are not floats have one shift, or their blocks hold floats.
 cudaError_t fromBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t fromBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
 

@@ -30,20 +30,24 @@ __device__ void copyAtOnce(const ucudnn::PixelCopies& all, CopyTile copyTile) {
     copyOne(2, third);
 }
 
+/// The sum's tiles come behind the copies'. Whether this thread block had one.
+__device__ inline bool makesSum(const ucudnn::PixelCopies& all) {
+  const int sumTile = static_cast<int>(blockIdx.x) - all.tiles[0] - all.tiles[1] - all.tiles[2];
+  if (sumTile >= 0) addUp(all.sum, sumTile);
+  return sumTile >= 0;
+}
+
+/// Only numbers of two bytes have a sum.
 template <typename Number>
 __device__ void copyPixels(const ucudnn::PixelCopies& all, Number* memory) {
+  if (sizeof(Number) == sizeof(std::uint16_t) && makesSum(all)) return;
   copyAtOnce(all, [&](const ucudnn::BlockCopy& copy, bool toBlocks, int x, int y, int z) {
     copyTile(copy, toBlocks, memory, x, y, z);
   });
 }
 
-/// The sum's tiles come behind the copies'.
 __device__ inline void copyPairs(const ucudnn::PixelCopies& all, std::uint32_t* memory) {
-  const int sumTile = static_cast<int>(blockIdx.x) - all.tiles[0] - all.tiles[1] - all.tiles[2];
-  if (sumTile >= 0) {
-    addUp(all.sum, sumTile);
-    return;
-  }
+  if (makesSum(all)) return;
   copyAtOnce(all, [&](const ucudnn::BlockCopy& copy, bool toBlocks, int x, int y, int z) {
     copyPairs(copy, toBlocks, memory, x, y, z);
   });

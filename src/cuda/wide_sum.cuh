@@ -21,6 +21,11 @@ __device__ inline float widened(std::uint16_t number, bool isBfloat16) {
                     : __half2float(__ushort_as_half(number));
 }
 
+__device__ inline std::uint16_t rounded(float number, bool isBfloat16) {
+  return isBfloat16 ? __bfloat16_as_ushort(__float2bfloat16(number))
+                    : __half_as_ushort(__float2half(number));
+}
+
 /// A thread adds kSummedAtOnce neighbours.
 __device__ inline void addUp(const ucudnn::WideSum& sum, int tile) {
   const std::int64_t at =

@@ -19,23 +19,6 @@ int timesOf(const Problem& problem, int pixels) noexcept {
   return 0;
 }
 
-std::int64_t blocksOf(std::int64_t pixels, std::int64_t inBlock) noexcept {
-  return (pixels + inBlock - 1) / inBlock;
-}
-
-/// The problem along one dimension, in blocks. In 64 bits, because sizes may be the largest of 32.
-struct Line {
-  std::int64_t step, inBlock;
-  std::int64_t x, w, y;  ///< in blocks
-
-  Line(const Problem& problem, std::size_t dimension, int times) noexcept
-      : step(problem.strides[dimension]), inBlock(step * times) {
-    w = blocksOf(problem.wSizes[2 + dimension] + inBlock - step, inBlock);
-    y = blocksOf(problem.ySizes[2 + dimension], times);
-    x = y + w - 1;
-  }
-};
-
 bool canBeBlocks(const Problem& problem, int pixels) noexcept {
   const int times = timesOf(problem, pixels);
   if (times == 0 || pixels > kMostPixels) return false;
@@ -51,7 +34,7 @@ bool canBeBlocks(const Problem& problem, int pixels) noexcept {
   // With larger blocks a filter's gradient is a sum of several, which must not be rounded before.
   if (times > 1 && isRounded(problem.wType) && problem.operation == Operation::kBackwardFilter)
     return false;
-  const Line down(problem, 0, times), across(problem, 1, times);
+  const BlockLine down(problem, 0, times), across(problem, 1, times);
   return fitsInt32(inX, down.x, across.x) && fitsInt32(inY, down.y, across.y) &&
          fitsInt32(inX * inY, down.w, across.w) &&
          fitsInt32(problem.batch(), problem.xSizes[2] + down.x) &&
@@ -68,7 +51,7 @@ Problem blockedOf(const Problem& problem, int pixels) noexcept {
       static_cast<std::int32_t>(filledChannels(std::int64_t{problem.xSizes[1]} * pixels, problem));
   blocked.ySizes[1] = blocked.wSizes[0] = problem.ySizes[1] * times * times;
   for (std::size_t i = 0; i < kSpatial; ++i) {
-    const Line line(problem, i, times);
+    const BlockLine line(problem, i, times);
     blocked.xSizes[2 + i] = static_cast<std::int32_t>(line.x);
     blocked.wSizes[2 + i] = static_cast<std::int32_t>(line.w);
     blocked.ySizes[2 + i] = static_cast<std::int32_t>(line.y);
@@ -109,7 +92,7 @@ Blocking::Blocking(const Problem& problem, int pixels) noexcept
   w_.width = w[3];
   w_.rows = x_.whole.rows;
   w_.columns = x_.whole.columns;
-  w_.shifts = times;
+  w_.shiftsY = w_.shiftsX = times;
   w_.stepY = problem.strides[0];
   w_.stepX = problem.strides[1];
   w_.down = problem_.wSizes[2];

@@ -171,24 +171,26 @@ class BuiltSums final : public BuiltEngine {
 /// Throws Error.
 Copying copyingOf(const Problem& problem, const EngineConfiguration& value) {
   if (value.blocks == 1) {
-    require(ChannelsLast::exists(problem, value.bands), "the problem has not so many bands");
-    return ChannelsLast(problem, value.bands);
+    require(ChannelsLast::exists(problem, value.bands, value.folds),
+            "the problem has not so many bands or columns");
+    return ChannelsLast(problem, value.bands, value.folds);
   }
   require(Blocking::exists(problem, value.blocks), "no block has so many pixels");
   return Blocking(problem, value.blocks);
 }
 
-/// Whether bands of a filter gradient are added up.
-bool sumsBands(const Problem& problem, const Copying& copying) noexcept {
-  return copying.bands() > 1 && problem.operation == Operation::kBackwardFilter;
+/// Whether several numbers of the engine's gradients are added up to one of the caller's: those of
+/// bands, and those of columns that are a pixel.
+bool sumsGradients(const Problem& problem, const EngineConfiguration& value) noexcept {
+  return problem.operation == Operation::kBackwardFilter && value.blocks == 1 &&
+         (value.bands > 1 || value.folds > 1);
 }
 
 /// Adds up the bands of a gradient in half or bfloat16 in float: the engine rounds each band once,
 /// and the sum is rounded once.
 class BandSum {
  public:
-  explicit BandSum(const Copying& copying)
-      : offset_(roundUpToAlignment(copying.copies().bytes())), gradient_(copying.problem()) {
+  explicit BandSum(const Copying& copying) : offset_(roundUpToAlignment(copying.copies().bytes())) {
     const Problem& band = copying.problem();
     sum_.count = static_cast<std::int64_t>(bytes(band) / sizeof(float));
     sum_.isBfloat16 = band.wType == CUDNN_DATA_BFLOAT16 ? 1 : 0;
@@ -206,14 +208,16 @@ class BandSum {
     sum.adds = adds ? 1 : 0;
     return sum;
   }
-  cudnnStatus_t round(cudnnHandle_t handle, const void* copies, const void* w) const noexcept {
-    static constexpr float kZero = 0;
-    return gradient_.round(handle, advance(copies, offset_), &kZero, w);
+  /// The copy of the sum to the caller's gradient. `copy` is that of a band's.
+  FilterCopy rounded(FilterCopy copy, const void* copies) const noexcept {
+    copy.blocks = const_cast<void*>(advance(copies, offset_));
+    copy.hasFloats = 1;
+    copy.isBfloat16 = sum_.isBfloat16;
+    return copy;
   }
 
  private:
   std::size_t offset_;
-  WideFilter gradient_;
   WideSum sum_{};
 };
 
@@ -223,8 +227,10 @@ class BuiltCopies final : public BuiltEngine {
   BuiltCopies(const EnginePart& part, ConfiguredEngine& engine)
       : BuiltEngine(part, engine),
         copying_(copyingOf(part.whole, engine.value())),
-        engineAdds_(part.engineAdds) {
-    if (sumsBands(part.whole, copying_) && isRounded(part.whole.wType)) sum_.emplace(copying_);
+        engineAdds_(part.engineAdds),
+        addsBands_(part.addsUp) {
+    if (sumsGradients(part.whole, engine.value()) && isRounded(part.whole.wType))
+      sum_.emplace(copying_);
   }
 
   cudnnStatus_t enqueue(cudnnHandle_t handle,
@@ -259,6 +265,11 @@ class BuiltCopies final : public BuiltEngine {
   bool isOutput(const void* ConvolutionPointers::*tensor) const noexcept {
     return tensor == outputOf(whole().operation);
   }
+  /// Whether the engine adds to the call's output, which then is copied for it. Bands that it adds
+  /// up are added to the output by a copy.
+  bool engineAddsTo(const ConvolutionPointers& pointers) const noexcept {
+    return engineAdds_ && !addsBands_ && adds(pointers);
+  }
   /// The call's pointers, with those of the copies in its workspace.
   ConvolutionPointers copiesOf(const ConvolutionPointers& pointers) const noexcept {
     return copying_.copies().in(ownMemory(pointers), pointers);
@@ -277,7 +288,7 @@ class BuiltCopies final : public BuiltEngine {
     cudaStream_t stream = nullptr;
     cudnnStatus_t status = cudnn().getStream(handle, &stream);
     const ConvolutionPointers copies = copiesOf(pointers);
-    const bool engineAdds = engineAdds_ && adds(pointers);
+    const bool engineAdds = engineAddsTo(pointers);
     if (status == CUDNN_STATUS_SUCCESS) status = begin(pointers, copies, stream);
     const int bands = copying_.bands();
     for (int i = 0; i < count * bands && status == CUDNN_STATUS_SUCCESS; ++i) {
@@ -288,10 +299,10 @@ class BuiltCopies final : public BuiltEngine {
       if (nextBand == 0) pointers = next();
       const bool isLast = i + 1 == count * bands;
       CopyList moved;
-      if (sum_) moved.add(sum_->of(copies.w, ownMemory(done), band > 0 || adds(done)));
+      if (sum_) moved.add(sum_->of(copies.w, ownMemory(done), band > 0));
       if (!isLast && !engineAdds) take(moved, pointers, copies, nextBand, false);
       if (!isGradient() || nextBand == 0)
-        status = give(handle, moved, copies, done, band, stream);
+        status = give(moved, copies, done, band, stream);
       else
         status = statusOf(copyAll(moved, stream));
       if (status != CUDNN_STATUS_SUCCESS) return unlessAdded(status, done, band);
@@ -314,24 +325,19 @@ class BuiltCopies final : public BuiltEngine {
     return isAdded ? CUDNN_STATUS_EXECUTION_FAILED : status;
   }
 
-  /// Copies all that the first band reads: also the filter, or its gradient if a sum begins with
+  /// Copies all that the first band reads: also the filter, or its gradient if the engine adds to
   /// it.
   cudnnStatus_t begin(const ConvolutionPointers& from,
                       const ConvolutionPointers& to,
                       cudaStream_t stream) const noexcept {
-    const bool engineAdds = engineAdds_ && adds(from), sumAdds = sum_ && adds(from);
-    const bool takesFilter = !isGradient() || engineAdds || sumAdds;
+    const bool engineAdds = engineAddsTo(from), takesFilter = !isGradient() || engineAdds;
     cudaError_t error = cudaSuccess;
     if (takesFilter && copying_.clearedFilterBytes() > 0)
       error = cudaMemsetAsync(const_cast<void*>(to.w), 0, copying_.clearedFilterBytes(), stream);
     CopyList list;
     take(list, from, to, 0, engineAdds);
     if (takesFilter) list.add(copying_.wCopy(from.w, to.w), true);
-    if (error == cudaSuccess) error = copyAll(list, stream);
-    if (error != cudaSuccess || !sumAdds) return statusOf(error);
-    CopyList given;
-    given.add(sum_->of(to.w, ownMemory(from), false));
-    return statusOf(copyAll(given, stream));
+    return statusOf(error == cudaSuccess ? copyAll(list, stream) : error);
   }
 
   /// A band's inputs except the filter, and the output if an engine adds to it.
@@ -353,22 +359,21 @@ class BuiltCopies final : public BuiltEngine {
     // If y is not copied, its pointer is into the call's y.
     const ConvolutionPointers copies = copiesOf(pointers);
     if (isFused(whole())) return executeFused(handle, copies, *fused);
-    const bool isSum = isGradient() && band > 0;
-    const bool engineAdds = engineAdds_ && (isSum || adds(pointers));
-    return BuiltEngine::execute(handle, engineAdds, copies);
+    const bool isSum = addsBands_ && band > 0;
+    return BuiltEngine::execute(handle, isSum || engineAddsTo(pointers), copies);
   }
 
   /// Copies the output behind the copies in `list`: if one of those fails, the output has not been
   /// added to.
-  cudnnStatus_t give(cudnnHandle_t handle,
-                     CopyList list,
+  cudnnStatus_t give(CopyList list,
                      const ConvolutionPointers& from,
                      const ConvolutionPointers& to,
                      int band,
                      cudaStream_t stream) const noexcept {
-    // The copy adds floats. For other types it only leaves alone the numbers that no block has.
+    // The copy adds floats, and gradients that are summed in float. For other types it only leaves
+    // alone the numbers that no block has.
     const bool isAdded =
-        !isFused(whole()) && adds(to) && (isRounded(whole().xType) || !engineAdds_);
+        !isFused(whole()) && adds(to) && (isRounded(whole().xType) || !engineAddsTo(to));
     if (isOutput(&ConvolutionPointers::x)) {
       list.add(copying_.xCopy(band, to.x, from.x, isAdded), false);
       if (copying_.clearedBytes() > 0 && !adds(to) && band == 0)
@@ -376,13 +381,13 @@ class BuiltCopies final : public BuiltEngine {
                 cudaMemsetAsync(const_cast<void*>(to.x), 0, copying_.clearedBytes(), stream))
           return statusOf(error);
     } else if (isGradient()) {
-      if (sum_) {
-        cudnnStatus_t status = statusOf(copyAll(list, stream));
-        if (status == CUDNN_STATUS_SUCCESS) status = sum_->round(handle, ownMemory(to), from.w);
-        if (status != CUDNN_STATUS_SUCCESS) return status;
+      FilterCopy given = copying_.wCopy(to.w, from.w, isAdded);
+      if (sum_) {  // the copies in the list make it
+        if (const cudaError_t error = copyAll(list, stream)) return statusOf(error);
         list = {};
+        given = sum_->rounded(given, ownMemory(to));
       }
-      list.add(copying_.wCopy(to.w, from.w, isAdded), false);
+      list.add(given, false);
     } else if (copying_.copies().hasY()) {
       list.add(copying_.yCopy(band, to.y, from.y, isAdded), false);
     }
@@ -390,7 +395,7 @@ class BuiltCopies final : public BuiltEngine {
   }
 
   Copying copying_;
-  bool engineAdds_;
+  bool engineAdds_, addsBands_;
   std::optional<BandSum> sum_;
 };
 
@@ -405,22 +410,22 @@ EnginePart::EnginePart(const Problem& all, const EngineConfiguration& value)
   if (value.sums != 1) {
     problem = inFloat(problem);
     ownBytes = CopiedTensors(problem).bytes();
+  } else if (value.blocks != 0) {
+    const Copying copying = copyingOf(all, value);
+    problem = copying.problem();
+    ownBytes = copying.copies().bytes();
+    if (sumsGradients(all, value)) {
+      addsUp = engineAdds = !isRounded(all.wType) && copying.bands() > 1;
+      if (isRounded(all.wType)) ownBytes = roundUpToAlignment(ownBytes) + BandSum::bytes(problem);
+    } else {
+      const bool writesY = all.operation == Operation::kForward && !copying.copies().hasY();
+      engineAdds = engineAdds && (isRounded(all.xType) || writesY);
+    }
   } else if (value.folds != 1) {
     require(Folding::exists(all, value.folds), "the problem can't fold so many columns");
     const Folding folding(all);
     problem = folding.folded;
     ownBytes = folding.bytes;
-  } else if (value.blocks != 0) {
-    const Copying copying = copyingOf(all, value);
-    problem = copying.problem();
-    ownBytes = copying.copies().bytes();
-    if (sumsBands(all, copying)) {
-      addsUp = engineAdds = !isRounded(all.wType);
-      if (!addsUp) ownBytes = roundUpToAlignment(ownBytes) + BandSum::bytes(problem);
-    } else {
-      const bool writesY = all.operation == Operation::kForward && !copying.copies().hasY();
-      engineAdds = engineAdds && (isRounded(all.xType) || writesY);
-    }
   }
 }
 
@@ -471,9 +476,9 @@ BackendDescriptor ConfiguredEngine::takePlan(std::size_t graph) {
 
 std::shared_ptr<const BuiltKernel> buildEngine(const EnginePart& part, ConfiguredEngine& engine) {
   const EngineConfiguration& value = engine.value();
-  if (value.folds != 1) return std::make_shared<const BuiltFolded>(part, engine);
   if (value.sums != 1) return std::make_shared<const BuiltSums>(part, engine);
   if (value.blocks != 0) return std::make_shared<const BuiltCopies>(part, engine);
+  if (value.folds != 1) return std::make_shared<const BuiltFolded>(part, engine);
   return std::make_shared<const BuiltTiles>(part, engine);
 }
 

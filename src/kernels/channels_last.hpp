@@ -1,7 +1,7 @@
 // How a convolution runs with its channels last, in bands. If channels come first, engines on
 // tensor cores copy all of x and y channels last before they multiply, and copy the output back:
 // their workspace is for that. We make these copies a band at a time, so that the workspace is one
-// band's.
+// band's. Engines are slow with few channels, so then several columns are a pixel of the copy.
 #pragma once
 
 #include <cstddef>
@@ -28,18 +28,27 @@ struct Bands {
 /// The problem with all its tensors channels last, in bands of the caller's tensors. Zeros fill the
 /// channels up to a multiple of those that engines read at once. If the filter has one tap, the
 /// pixels that its step leaves out are not copied.
+///
+/// Folded, a pixel has all channels of `folds` neighbouring columns of y, and one of x those of the
+/// columns that they step over. A filter becomes one for each of the columns of y, with zeros where
+/// it has no taps: there are products with 0 beside the caller's. On an H200 cuDNN's engines take
+/// 0.40 ms for 16 channels of bfloat16, 3x3x3, 40x192x224, and 0.14 ms for four columns as one.
 class ChannelsLast : public Copying {
  public:
   /// REQUIRES: exists.
-  ChannelsLast(const Problem& problem, int bands) noexcept;
+  ChannelsLast(const Problem& problem, int bands, int folds = 1) noexcept;
 
-  /// Whether there are up to `bands` bands and more than half as many. Throws Error if that can't
-  /// be found out now.
-  static bool exists(const Problem& problem, int bands);
+  /// Whether there are up to `bands` bands and more than half as many, and so many columns can be a
+  /// pixel. Throws Error if that can't be found out now.
+  static bool exists(const Problem& problem, int bands, int folds = 1);
+  /// Whether folding may be worth it. Looks only at the problem's values: cuDNN is not asked.
+  static bool mayFold(const Problem& problem) noexcept;
+  /// The columns of y that are worth being one pixel; 1: none are. Throws Error.
+  static int foldsOf(const Problem& problem);
 
  private:
   /// `read`: with x as the pixels that are copied.
-  ChannelsLast(const Problem& problem, const Problem& read, const Bands& bands) noexcept;
+  ChannelsLast(const Problem& problem, const Problem& read, const Bands& bands, int folds) noexcept;
 };
 
 }  // namespace ucudnn

@@ -12,6 +12,10 @@ bool mayBeCopied(const Problem& problem) noexcept {
          problem.wType == problem.xType && problem.yType == problem.xType;
 }
 
+bool isCopiedLast(const Problem& problem) noexcept {
+  return problem.mathType != CUDNN_FMA_MATH && problem.xStrides[1] != 1 && problem.yStrides[1] != 1;
+}
+
 std::int64_t filledChannels(std::int64_t channels, const Problem& problem) noexcept {
   const auto atOnce = static_cast<std::int64_t>(kEngineAlignment / elementBytes(problem.xType));
   return (channels + atOnce - 1) / atOnce * atOnce;
@@ -31,9 +35,9 @@ BlockCopy BandedCopy::at(int band,
   copy.tensor = const_cast<void*>(
       advance(tensor, static_cast<std::size_t>(begin * stride * copy.numberBytes)));
   if (rowWidth == 0) {
-    copy.height = held;
-    copy.padY = before;
-    copy.down = rows.count;
+    copy.height = held * rowHeight;
+    copy.padY = before * rowHeight;
+    copy.down = rows.count * rowHeight;
   } else {
     copy.width = held * rowWidth;
     copy.padX = before * rowWidth;

@@ -15,6 +15,8 @@ namespace ucudnn {
 /// Whether the problem's numbers can be copied: they have one type of four or two bytes, and taps
 /// are in the order that engines read.
 bool mayBeCopied(const Problem& problem) noexcept;
+/// Whether engines on tensor cores would copy the problem's tensors channels last.
+bool isCopiedLast(const Problem& problem) noexcept;
 /// The channels, rounded up with zeros to a multiple of those that engines read at once. With other
 /// numbers of channels, engines copy all pixels, or few engines exist.
 std::int64_t filledChannels(std::int64_t channels, const Problem& problem) noexcept;
@@ -30,9 +32,10 @@ struct BandRows {
 struct BandedCopy {
   BlockCopy whole{};
   BandRows rows;
-  std::int32_t size = 0;      ///< rows of the tensor
-  std::int64_t stride = 0;    ///< from one to the next, in elements
-  std::int32_t rowWidth = 0;  ///< rows are ranges of the copy's width, so wide; 0: of its height
+  std::int32_t size = 0;       ///< rows of the tensor
+  std::int64_t stride = 0;     ///< from one to the next, in elements
+  std::int32_t rowHeight = 1;  ///< of the copy's rows
+  std::int32_t rowWidth = 0;   ///< rows are ranges of the copy's width, so wide; 0: of its height
 
   /// The copy of a band between the blocks and the tensor that begins at `tensor`. `adds`: it adds
   /// to the tensor.

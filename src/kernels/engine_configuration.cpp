@@ -55,9 +55,9 @@ std::string toText(const EngineConfiguration& configuration) {
     add("=", choice);
   }
   if (configuration.tiles != 1) add("_tiles=", configuration.tiles);
-  if (configuration.folds != 1) add("_folds=", configuration.folds);
   if (configuration.sums != 1) add("_sums=", configuration.sums);
   if (configuration.blocks != 0) add("_blocks=", configuration.blocks);
+  if (configuration.folds != 1) add("_folds=", configuration.folds);
   if (configuration.bands != 1) add("_bands=", configuration.bands);
   return text;
 }
@@ -81,8 +81,14 @@ std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view 
       isLast("_blocks=", configuration.blocks, 1, kMostPixels))
     return configuration;
   configuration.blocks = 0;
-  if (take(text, "_blocks=", configuration.blocks) && configuration.blocks == 1 &&
+  if (!take(text, "_blocks=", configuration.blocks) || configuration.blocks != 1)
+    return std::nullopt;
+  if (isLast("_folds=", configuration.folds, 2, kMostFolds) ||
       isLast("_bands=", configuration.bands, 2, kMostBands))
+    return configuration;
+  configuration.folds = 1;
+  if (take(text, "_folds=", configuration.folds) && configuration.folds >= 2 &&
+      configuration.folds <= kMostFolds && isLast("_bands=", configuration.bands, 2, kMostBands))
     return configuration;
   return std::nullopt;
 }

@@ -13,7 +13,7 @@ namespace ucudnn {
 
 /// Tiles of one kernel. With more calls of the engine, kernels without workspace are faster.
 constexpr int kMostTiles = 8;
-/// Columns that are read as one: at most the filter's step. No filter has a larger step.
+/// Columns that are read as one. No filter has a larger step, and none is worth more.
 constexpr int kMostFolds = 8;
 /// More parts of the batch are too small for a GPU.
 constexpr int kMostSums = 32;
@@ -26,9 +26,10 @@ constexpr int kMostBands = 4096;
 struct EngineConfiguration {
   std::int64_t engine = 0;                          ///< cuDNN's global index
   std::vector<std::pair<int, std::int64_t>> knobs;  ///< cudnnBackendKnobType_t and its choice
-  // At most one of these differs from its default, except that bands other than 1 need blocks = 1.
+  // At most one of these differs from its default, except that blocks = 1 may have folds and bands,
+  // and bands need it.
   int tiles = 1;   ///< it computes a tile at a time (tiles.hpp)
-  int folds = 1;   ///< columns that it reads as one (folds.hpp)
+  int folds = 1;   ///< columns that it reads as one: of x (folds.hpp), or of y (channels_last.hpp)
   int sums = 1;    ///< parts of the batch that it sums in float (sums.hpp)
   int blocks = 0;  ///< pixels that it reads as one, 0: the caller's tensors (blocks.hpp)
   int bands = 1;   ///< of tensors copied channels last, the most (channels_last.hpp)
@@ -39,7 +40,8 @@ struct EngineConfiguration {
 };
 
 /// Like cuDNN's logs: "eng46_k2=0_k5=2_k14=3", followed by "_tiles=2", "_folds=2", "_sums=2" or
-/// "_blocks=2" if there are 2. "_blocks=1" says that the tensors are copied channels last.
+/// "_blocks=2" if there are 2. "_blocks=1" says that the tensors are copied channels last, and
+/// "_folds=4" and "_bands=2" may follow.
 std::string toText(const EngineConfiguration& configuration);
 /// Empty if the text is not of that form.
 std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view text);

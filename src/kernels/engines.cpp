@@ -181,12 +181,12 @@ std::vector<EngineConfiguration> withOtherBands(const Problem& problem,
                                                 const EngineConfiguration& value) {
   std::vector<EngineConfiguration> all;
   const int step = std::max(1, value.bands / kBandsInAStep);
-  std::vector<Problem> tried{ChannelsLast(problem, value.bands).problem()};
+  std::vector<Problem> tried{ChannelsLast(problem, value.bands, value.folds).problem()};
   for (const int steps : {1, -1, 2, -2, 3}) {
     EngineConfiguration other = value;
     other.bands += steps * step;
-    if (other.bands < 2 || !ChannelsLast::exists(problem, other.bands)) continue;
-    const Problem band = ChannelsLast(problem, other.bands).problem();
+    if (other.bands < 2 || !ChannelsLast::exists(problem, other.bands, other.folds)) continue;
+    const Problem band = ChannelsLast(problem, other.bands, other.folds).problem();
     if (band.isLarge() || std::find(tried.begin(), tried.end(), band) != tried.end()) continue;
     tried.push_back(band);
     all.push_back(other);

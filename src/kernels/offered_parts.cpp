@@ -74,20 +74,24 @@ std::size_t copiedWithin(std::size_t limitBytes, const Problem& problem, int mul
   return limitBytes - std::min(engine, limitBytes / 2);
 }
 
-/// The fewest bands, more than `fewer`, whose copies take at most `bytes`; empty if too many would.
-/// Throws Error.
-std::optional<int> fewestBands(const Problem& problem, int fewer, std::size_t bytes) {
-  EngineConfiguration kind;
-  kind.blocks = 1;
-  int enough = kMostOffered + 1;
+bool exists(const Problem& problem, const EngineConfiguration& kind) {
+  return ChannelsLast::exists(problem, kind.bands, kind.folds);
+}
+
+/// The fewest bands, more than those of `kind`, whose copies take at most `bytes`; empty if too
+/// many would. Throws Error.
+std::optional<int> fewestBands(const Problem& problem,
+                               EngineConfiguration kind,
+                               std::size_t bytes) {
+  int fewer = kind.bands, enough = kMostOffered + 1;
   while (enough - fewer > 1) {
     kind.bands = fewer + (enough - fewer) / 2;
     // Of so many bands some would be empty, so their copies are small enough.
-    const bool fits =
-        !ChannelsLast::exists(problem, kind.bands) || EnginePart(problem, kind).ownBytes <= bytes;
+    const bool fits = !exists(problem, kind) || EnginePart(problem, kind).ownBytes <= bytes;
     (fits ? enough : fewer) = kind.bands;
   }
-  if (enough > kMostOffered || !ChannelsLast::exists(problem, enough)) return std::nullopt;
+  kind.bands = enough;
+  if (enough > kMostOffered || !exists(problem, kind)) return std::nullopt;
   return enough;
 }
 
@@ -111,16 +115,15 @@ double wavesOf(const Problem& problem, const EngineConfiguration& kind, int mult
   return kind.bands * ((wavesBy(kFewChannels) + wavesBy(2 * kFewChannels)) / 2 + launch);
 }
 
-/// So many bands, or some more if that saves waves. Throws Error.
-int withFullWaves(const Problem& problem, int fewest, int multiprocessors) {
+/// As many bands as `kind` has, or some more if that saves waves. Throws Error.
+int withFullWaves(const Problem& problem, EngineConfiguration kind, int multiprocessors) {
+  const int fewest = kind.bands;
   if (problem.operation == Operation::kBackwardFilter || multiprocessors == 0) return fewest;
-  EngineConfiguration kind;
-  kind.blocks = 1;
   int best = fewest;
   double least = 0;
   for (int i = 0; i < kTriedForWaves; ++i) {
     kind.bands = fewest + i * std::max(1, fewest / kTriedForWaves);
-    if (kind.bands > kMostOffered || !ChannelsLast::exists(problem, kind.bands)) break;
+    if (kind.bands > kMostOffered || !exists(problem, kind)) break;
     const double waves = wavesOf(problem, kind, multiprocessors);
     if (i > 0 && waves * kMoreHalos >= least) continue;
     least = waves;
@@ -129,18 +132,19 @@ int withFullWaves(const Problem& problem, int fewest, int multiprocessors) {
   return best;
 }
 
-/// The numbers of bands that are worth it if tensors with channels first are copied channels last.
-/// For half and bfloat16, one band is too. Others are the largest bands within a power of two,
-/// because limits mostly are one, or some more that fill the multiprocessors. Like tiles, they
-/// don't depend on a limit. Throws Error.
-std::vector<EngineConfiguration> bandsOf(const Problem& problem) {
+/// The numbers of bands that are worth it if tensors with channels first are copied channels last,
+/// so many columns of y as a pixel. One band is, too, if columns are folded or in half and
+/// bfloat16. Others are the largest bands within a power of two, because limits mostly are one, or
+/// some more that fill the multiprocessors. Like tiles, they don't depend on a limit. Throws Error.
+std::vector<EngineConfiguration> bandsOf(const Problem& problem, int folds) {
   const std::size_t copied = problem.xBytes() + problem.yBytes();
   std::vector<EngineConfiguration> kinds;
   if (!isCopiedLast(problem)) return kinds;
   EngineConfiguration kind;
   kind.blocks = 1;
+  kind.folds = folds;
   const std::size_t least = leastBandBytes();
-  if (isRounded(problem.xType) && copied >= least && ChannelsLast::exists(problem, 1))
+  if ((isRounded(problem.xType) || folds > 1) && copied >= least && exists(problem, kind))
     kinds.push_back(kind);
   const int multiprocessors = attributeOf(cudaDevAttrMultiProcessorCount);
   std::size_t limitBytes = 1;
@@ -148,9 +152,10 @@ std::vector<EngineConfiguration> bandsOf(const Problem& problem) {
   for (; limitBytes >= least; limitBytes /= 2) {
     const std::size_t bytes = copiedWithin(limitBytes, problem, multiprocessors);
     if (!kinds.empty() && EnginePart(problem, kinds.back()).ownBytes <= bytes) continue;
-    const auto bands = fewestBands(problem, kind.bands, bytes);
+    const auto bands = fewestBands(problem, kind, bytes);
     if (!bands || copied / static_cast<std::size_t>(*bands) < least) break;
-    kind.bands = withFullWaves(problem, *bands, multiprocessors);
+    kind.bands = *bands;
+    kind.bands = withFullWaves(problem, kind, multiprocessors);
     kinds.push_back(kind);
   }
   return kinds;
@@ -179,10 +184,6 @@ std::vector<EngineConfiguration> bandsOfLarge(const Problem& problem) {
 
 }  // namespace
 
-bool isCopiedLast(const Problem& problem) noexcept {
-  return problem.mathType != CUDNN_FMA_MATH && problem.xStrides[1] != 1 && problem.yStrides[1] != 1;
-}
-
 bool hasFewSamples(const Problem& problem) noexcept {
   return problem.batch() <= kMostBandedBatch ||
          (problem.operation == Operation::kBackwardFilter && isRounded(problem.wType));
@@ -203,9 +204,14 @@ std::vector<EngineConfiguration> groupTilesOf(const Problem& problem) {
   return kinds;
 }
 
+std::vector<EngineConfiguration> foldedParts(const Problem& problem) {
+  const int folds = ChannelsLast::foldsOf(problem);
+  return folds == 1 ? std::vector<EngineConfiguration>() : bandsOf(problem, folds);
+}
+
 std::vector<EngineConfiguration> partsOfSample(const Problem& problem) {
   std::vector<EngineConfiguration> kinds = groupTilesOf(problem);
-  for (EngineConfiguration& kind : bandsOf(problem)) kinds.push_back(std::move(kind));
+  for (EngineConfiguration& kind : bandsOf(problem, 1)) kinds.push_back(std::move(kind));
   return kinds;
 }
 

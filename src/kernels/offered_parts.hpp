@@ -17,9 +17,6 @@ namespace ucudnn {
 // y.
 constexpr int kFewestSums = 4;
 
-/// Whether engines on tensor cores would copy the problem's tensors channels last.
-bool isCopiedLast(const Problem& problem) noexcept;
-
 /// Whether parts of the batch don't serve as well as parts of a sample.
 bool hasFewSamples(const Problem& problem) noexcept;
 
@@ -27,6 +24,10 @@ bool hasFewSamples(const Problem& problem) noexcept;
 /// group after another. So tiles launch few more than the whole, and bands many times as much.
 /// Groups of one channel have engines that copy nothing. Throws Error.
 std::vector<EngineConfiguration> groupTilesOf(const Problem& problem);
+
+/// One band, and bands, the largest first, with several columns as a pixel; empty if channels are
+/// enough for engines, or blocks (blocks.hpp) serve better. Throws Error.
+std::vector<EngineConfiguration> foldedParts(const Problem& problem);
 
 /// Tiles of groups, then bands; the largest first of each. Throws Error.
 std::vector<EngineConfiguration> partsOfSample(const Problem& problem);

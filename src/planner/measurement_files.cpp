@@ -7,6 +7,7 @@
 #include <limits>
 #include <string_view>
 
+#include "kernels/channels_last.hpp"
 #include "planner/measured_kernels.hpp"
 #include "planner/measurement_rows.hpp"
 #include "support/log.hpp"
@@ -16,7 +17,7 @@
 namespace ucudnn {
 namespace {
 
-constexpr std::string_view kWithin = " within=";
+constexpr std::string_view kWithin = " within=", kFolds = " folds";
 // The mini-batches in Known::accurateFirst, stored as if they were a question.
 constexpr char kAccurateFirst[] = "accurate";
 // Likewise: the kernels at each batch size that checks have found right, right and the same twice,
@@ -35,9 +36,24 @@ KernelSet kernelsIn(const StoredProblem& rows, const char* text, const Problem& 
   return kernels;
 }
 
-/// The text under which a question within a limit is stored.
-std::string questionText(const QuestionKey& question, std::size_t limitBytes) {
-  return fmt::format("{}{}{}", toText(question), kWithin, limitBytes);
+/// Whether the question is about folded columns too, which older versions don't have.
+bool asksForFolds(const Problem& problem, Kernels kernels) {
+  return kernels != Kernels::kLegacy && ChannelsLast::mayFold(problem);
+}
+
+/// The text under which a request's question is stored.
+std::string questionText(const PlanRequest& request) {
+  const QuestionKey question = request.question();
+  const char* const folds = asksForFolds(request.problem, question.kernels) ? kFolds.data() : "";
+  return fmt::format("{}{}{}{}", toText(question), folds, kWithin, request.limitBytes);
+}
+
+/// Takes the mark off a question's text. False: it does not have it.
+bool takeFolds(std::string& text) {
+  const auto place = text.find(kFolds);
+  if (place == std::string::npos) return false;
+  text.erase(place, kFolds.size());
+  return true;
 }
 
 /// The question's text and the limit. Old rows have no limit: it is taken to be all that they
@@ -136,9 +152,12 @@ void MeasurementFiles::addRows(const PlanRequest& request,
   if (accurate != rows.end())
     for (const auto& [miniBatch, size] : accurate->second) stored.accurateFirst.insert(miniBatch);
   for (const auto& [text, sizes] : rows) {
-    const auto [asking, limitBytes] = fromQuestionText(text);
+    auto [asking, limitBytes] = fromQuestionText(text);
+    const bool hasFolds = takeFolds(asking);
     const auto asked = questionsByText().find(asking);
-    if (asked == questionsByText().end()) continue;
+    if (asked == questionsByText().end() ||
+        asksForFolds(request.problem, asked->second.kernels) != hasFolds)
+      continue;
     for (const auto& [miniBatch, size] : sizes) {
       const auto undivided = stored.measurements.find(miniBatch);
       if (undivided == stored.measurements.end() || undivided->second.kernels.empty()) continue;
@@ -161,7 +180,7 @@ void MeasurementFiles::add(const PlanRequest& request, const BenchmarkResult& re
   const bool isWhole = result.untried == Untried::kNone && result.failures == 0;
   if (result.undividedMeasured && isWhole)
     file.store(machine,
-               text + " " + questionText(request.question(), request.limitBytes),
+               text + " " + questionText(request),
                {{request.problem.batch(), {answeredWithin(result, request.limitBytes), {}}}});
 }
 

@@ -22,8 +22,12 @@ using namespace test;
 
 class ChannelsLastTest : public BlocksTest {
  protected:
-  std::optional<KernelOffer> banded(const Problem& problem, EngineConfiguration value, int bands) {
+  std::optional<KernelOffer> banded(const Problem& problem,
+                                    EngineConfiguration value,
+                                    int bands,
+                                    int folds = 1) {
     value.blocks = 1;
+    value.folds = folds;
     value.bands = bands;
     return offerOf(problem, value);
   }
@@ -134,6 +138,57 @@ TEST_F(ChannelsLastTest, ZerosFillTheChannelsThatEnginesReadAtOnce) {
   EXPECT_EQ(few.wSizes[1], 8);
   EXPECT_EQ(few.ySizes[1], 16);
   EXPECT_EQ(few.wSizes[0], 16);
+}
+
+/// Four columns of y need six of x, with a step of two nine.
+TEST_F(ChannelsLastTest, ColumnsBecomeChannels) {
+  const Problem folded = ChannelsLast(stem({12, 3, 1, 1}, 8, 12), 1, 4).problem();
+  EXPECT_EQ(folded.xSizes, (Problem::Sizes{3, 32, 12, 4}));
+  EXPECT_EQ(folded.wSizes, (Problem::Sizes{48, 32, 3, 2}));
+  EXPECT_EQ(folded.ySizes, (Problem::Sizes{3, 48, 12, 3}));
+  EXPECT_EQ(folded.pads, (Problem::Spatial{1, 0}));
+  const Problem step = ChannelsLast(stem({24, 3, 1, 2}, 8, 12), 1, 4).problem();
+  EXPECT_EQ(step.xSizes, (Problem::Sizes{3, 64, 24, 4}));
+  EXPECT_EQ(step.strides, (Problem::Spatial{2, 1}));
+}
+
+TEST_F(ChannelsLastTest, ColumnsAreFoldedWhereChannelsAreFew) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  const auto foldsOf = [](int channels, int filters, Line across = {64, 3, 1, 1}) {
+    return ChannelsLast::foldsOf(stem({64, 3, 1, 1}, across, channels, filters));
+  };
+  EXPECT_EQ(foldsOf(16, 16), 4);
+  EXPECT_EQ(foldsOf(32, 64), 2);
+  EXPECT_EQ(foldsOf(128, 5), 8);
+  EXPECT_EQ(foldsOf(33, 64), 1) << "they are enough";
+  EXPECT_EQ(foldsOf(3, 16), 1) << "blocks serve better";
+  EXPECT_EQ(foldsOf(16, 16, {64, 1, 0, 1}), 1) << "each column needs its own only";
+  EXPECT_EQ(foldsOf(16, 16, {5, 3, 1, 1}), 1) << "the copy of y would be larger by a fifth";
+  Problem fma = stem({64, 3, 1, 1}, 16, 16);
+  fma.mathType = CUDNN_FMA_MATH;
+  EXPECT_EQ(ChannelsLast::foldsOf(fma), 1);
+  Problem last = stem({64, 3, 1, 1}, 16, 16);
+  setSizes(last, 16, 16, true);
+  EXPECT_EQ(ChannelsLast::foldsOf(last), 1);
+}
+
+/// Any number of samples has one band; few have bands, and no others that are not folded.
+TEST_F(ChannelsLastTest, FoldedColumnsAreOffered) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  for (const int samples : {1, 16}) {
+    const Problem problem = inHalf(stem({512, 3, 1, 1}, 16, 32).withBatch(samples));
+    bool hasOne = false, hasBands = false;
+    for (const KernelOffer& offer :
+         offeredKernels(handle_.get(), problem, ProblemDescriptors(problem).get(), true)) {
+      if (offer.kernel.source != kEngines) continue;
+      const EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
+      EXPECT_EQ(value.folds, value.blocks == 1 ? 4 : 1) << toText(value);
+      hasOne = hasOne || (value.folds == 4 && value.bands == 1);
+      hasBands = hasBands || value.bands > 1;
+    }
+    EXPECT_TRUE(hasOne);
+    EXPECT_EQ(hasBands, samples == 1);
+  }
 }
 
 TEST_F(ChannelsLastTest, OnlyPixelsThatOneTapReadsAreCopied) {
@@ -266,6 +321,7 @@ class RandomBands {
     return p;
   }
   int bands() { return at(1, 6); }
+  int folds() { return at(0, 2) == 0 ? at(2, kMostFolds) : 1; }
 
  private:
   int at(int least, int most) { return std::uniform_int_distribution(least, most)(random_); }
@@ -292,32 +348,33 @@ TEST_F(ChannelsLastTest, BandsAreTheResultOfTheWhole) {
   const char* const asked = std::getenv("UCUDNN_TEST_PROBLEMS");
   const int problems = asked != nullptr ? std::atoi(asked) : 400;
   RandomBands random(1);
-  int compared = 0;
+  int compared = 0, folded = 0;
   for (int i = 0; i < problems; ++i) {
     const Problem problem = random.problem();
-    const int bands = random.bands();
-    if (!ChannelsLast::exists(problem, bands)) continue;
+    const int bands = random.bands(), folds = random.folds();
+    if (!ChannelsLast::exists(problem, bands, folds)) continue;
     const auto whole = engines(problem);
     if (whole.empty()) continue;
     const auto plain = offer(problem, whole.front(), 0);
     ASSERT_TRUE(plain);
-    const auto others = engines(ChannelsLast(problem, bands).problem());
+    const auto others = engines(ChannelsLast(problem, bands, folds).problem());
     const bool isFused = problem.operation == Operation::kBiasActivationForward;
     for (std::size_t j = 0; j < std::min<std::size_t>(others.size(), 2); ++j) {
-      const auto found = banded(problem, others[j], bands);
+      const auto found = banded(problem, others[j], bands, folds);
       if (!found) continue;
       SCOPED_TRACE(problem.text() + " N=" + std::to_string(problem.batch()) + " " +
                    toText(problem.operation) + " " + toText(problem.operation, found->kernel));
       // For a gradient in 16 bits each band is rounded, and the sum; else small integers are exact.
-      const bool isRoundedSum =
-          bands > 1 && isRounded(problem.wType) && problem.operation == Operation::kBackwardFilter;
-      const auto inOne = banded(problem, others[j], 1);
+      const bool isRoundedSum = (bands > 1 || folds > 1) && isRounded(problem.wType) &&
+                                problem.operation == Operation::kBackwardFilter;
+      const auto inOne = banded(problem, others[j], 1, folds);
       if (inOne && problem.operation != Operation::kBackwardFilter) {
         EXPECT_TRUE(run(problem, *found, false) == run(problem, *inOne, false)) << "other bits";
       }
       for (const bool adds : {false, true}) {
         if (isFused && adds) continue;
         ++compared;
+        folded += folds > 1 ? 1 : 0;
         EXPECT_LE(
             distance(run(problem, *found, adds), run(problem, *plain, adds), problem.outputType()),
             isRoundedSum ? 4e-3 : 1e-3)
@@ -326,6 +383,7 @@ TEST_F(ChannelsLastTest, BandsAreTheResultOfTheWhole) {
     }
   }
   EXPECT_GT(compared, problems);
+  EXPECT_GT(folded, problems / 20);
 }
 
 }  // namespace

@@ -24,6 +24,9 @@ TEST(EngineConfigurationTest, ItsTextIsReadBack) {
                                  "eng33_k0=61_folds=2",
                                  "eng68_k2=5_sums=32",
                                  "eng67_k25=1_blocks=1",
+                                 "eng67_k25=1_blocks=1_bands=4096",
+                                 "eng67_k25=1_blocks=1_folds=2",
+                                 "eng67_k25=1_blocks=1_folds=8_bands=2",
                                  "eng67_k25=1_blocks=16"}) {
     const auto configuration = engineConfigurationFromText(text);
     ASSERT_TRUE(configuration) << text;
@@ -73,6 +76,15 @@ TEST(EngineConfigurationTest, OtherTextsAreNone) {
                                   std::string("eng1_blocks=-4"),
                                   std::string("eng1_blocks=65"),
                                   std::string("eng1_sums=2_blocks=4"),
+                                  std::string("eng1_bands=2"),
+                                  std::string("eng1_blocks=4_bands=2"),
+                                  std::string("eng1_blocks=4_folds=2"),
+                                  std::string("eng1_blocks=1_folds=1"),
+                                  std::string("eng1_blocks=1_folds=9"),
+                                  std::string("eng1_blocks=1_folds=1_bands=2"),
+                                  std::string("eng1_blocks=1_folds=2_bands=1"),
+                                  std::string("eng1_blocks=1_bands=2_folds=2"),
+                                  std::string("eng1_folds=2_bands=2"),
                                   std::string("eng1_folds=2_sums=2"),
                                   std::string("eng1_tiles=2_sums=2"),
                                   endless})

@@ -34,8 +34,9 @@ struct BlockCopy {
 struct FilterCopy {
   void *filters, *blocks;
   Strides strides;
-  std::int32_t count, channels, height, width, rows, columns, shifts, stepY, stepX, down, across;
-  std::int32_t numbers, adds, numberBytes;
+  std::int32_t count, channels, height, width, rows, columns, shiftsY, shiftsX, stepY, stepX;
+  std::int32_t down, across, numbers, adds, numberBytes, inPixel, inShift, hasFloats;
+  std::int32_t isBfloat16;
 };
 
 struct WideSum {
@@ -152,41 +153,64 @@ Copy copyOf(const BlockCopy& copy, bool inPlanes = false) {
           give};
 }
 
-template <typename Number>
+float widened(std::uint16_t number, bool isBfloat16) {
+  return isBfloat16 ? __bfloat162float(__ushort_as_bfloat16(number))
+                    : __half2float(__ushort_as_half(number));
+}
+std::uint16_t rounded(float number, bool isBfloat16) {
+  return isBfloat16 ? __bfloat16_as_ushort(__float2bfloat16(number))
+                    : __half_as_ushort(__float2half(number));
+}
+
+/// Of the filters' numbers: `Number`. Of the blocks': `Block`.
+template <typename Number, typename Block = Number>
 Copy copyOf(const FilterCopy& copy) {
   const std::array<std::int32_t, 4> sizes{copy.count, copy.channels, copy.height, copy.width};
-  const auto shifts = static_cast<std::size_t>(copy.shifts) * static_cast<std::size_t>(copy.shifts);
-  const std::size_t numbers = numbersOf(copy, static_cast<std::size_t>(copy.count) * shifts);
+  const auto shifts =
+      static_cast<std::size_t>(copy.shiftsY) * static_cast<std::size_t>(copy.shiftsX);
+  const std::int32_t inShift = copy.inShift > 0 ? copy.inShift : copy.count;
+  const std::size_t numbers = numbersOf(copy, static_cast<std::size_t>(inShift) * shifts);
   auto* const filters = static_cast<Number*>(copy.filters);
-  auto* const blocks = static_cast<Number*>(copy.blocks);
+  auto* const blocks = static_cast<Block*>(copy.blocks);
   const auto forEachShift = [copy, blocks](const auto& index, auto f) {
-    for (std::int32_t down = 0; down < copy.shifts; ++down)
-      for (std::int32_t across = 0; across < copy.shifts; ++across) {
+    for (std::int32_t down = 0; down < copy.shiftsY; ++down)
+      for (std::int32_t across = 0; across < copy.shiftsX; ++across) {
         const std::int32_t y = index[2] + down * copy.stepY, x = index[3] + across * copy.stepX;
-        std::int64_t block = (std::int64_t{index[0]} * copy.shifts + down) * copy.shifts + across;
+        const std::int64_t shift = down * copy.shiftsX + across;
+        const std::int64_t ofShift = shift * copy.inShift + index[0];
+        const std::int64_t ofFilter = index[0] * copy.shiftsY * copy.shiftsX + shift;
+        std::int64_t block = copy.inShift > 0 ? ofShift : ofFilter;
         block = (block * copy.down + y / copy.rows) * copy.across + x / copy.columns;
-        f(blocks[block * copy.numbers + inBlock(copy, index[1], y, x)]);
+        const std::int64_t pixel = y % copy.rows * copy.columns + x % copy.columns;
+        const std::int64_t byPixel = pixel * copy.inPixel + index[1];
+        const std::int64_t number = copy.inPixel > 0 ? byPixel : inBlock(copy, index[1], y, x);
+        f(blocks[block * copy.numbers + number]);
       }
   };
   const auto take = [=] {
     std::fill_n(blocks, numbers, Number{});
     forEach(sizes, [&](const auto& index) {
       const Number tap = filters[placeOf(copy.strides, index)];
-      forEachShift(index, [&](Number& to) { to = tap; });
+      forEachShift(index, [&](Block& to) { to = static_cast<Block>(tap); });
     });
   };
   const auto give = [=] {
     forEach(sizes, [&](const auto& index) {
-      Number sum{};
-      forEachShift(index, [&](Number& from) { sum = sumOf(sum, from); });
+      Block sum{};
+      forEachShift(index, [&](Block& from) { sum = sumOf(sum, from); });
       Number& to = filters[placeOf(copy.strides, index)];
-      to = copy.adds != 0 ? sumOf(to, sum) : sum;
+      if constexpr (std::is_same_v<Number, Block>) {
+        to = copy.adds != 0 ? sumOf(to, sum) : sum;
+      } else {
+        const bool isBfloat16 = copy.isBfloat16 != 0;
+        to = rounded(copy.adds != 0 ? widened(to, isBfloat16) + sum : sum, isBfloat16);
+      }
     });
   };
   return {filters,
           spanOf(copy.strides, sizes) * sizeof(Number),
           blocks,
-          numbers * sizeof(Number),
+          numbers * sizeof(Block),
           countOf(sizes) * sizeof(Number),
           take,
           give};
@@ -197,8 +221,7 @@ Copy copyOf(const WideSum& sum) {
     const auto* const from = static_cast<const std::uint16_t*>(sum.numbers);
     auto* const to = static_cast<float*>(sum.sums);
     for (std::int64_t i = 0; i < sum.count; ++i) {
-      const float number = sum.isBfloat16 != 0 ? __bfloat162float(__ushort_as_bfloat16(from[i]))
-                                               : __half2float(__ushort_as_half(from[i]));
+      const float number = widened(from[i], sum.isBfloat16 != 0);
       to[i] = sum.adds != 0 ? to[i] + number : number;
     }
   };
@@ -236,6 +259,11 @@ Copy readPlanes(const void* argument) {
 }
 
 using Half = std::uint16_t;
+
+Copy readFloats(const void* argument) {
+  return copyOf<Half, float>(*static_cast<const FilterCopy*>(argument));
+}
+
 constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy, float>},
                                      {"ucudnnFromBlocks", false, read<BlockCopy, float>},
                                      {"ucudnnPixelsToBlocks", true, read<BlockCopy, float>},
@@ -254,6 +282,7 @@ constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy, fl
                                      {"ucudnnPairsFromBlocks16", false, read<BlockCopy, Half>},
                                      {"ucudnnFiltersToBlocks16", true, read<FilterCopy, Half>},
                                      {"ucudnnFiltersFromBlocks16", false, read<FilterCopy, Half>},
+                                     {"ucudnnFiltersFromFloats16", false, readFloats},
                                      {"ucudnnPixels", true, nullptr},
                                      {"ucudnnPixels16", true, nullptr},
                                      {"ucudnnPairs16", true, nullptr}};
