@@ -279,6 +279,7 @@ bool Question::isWorthRefining(int batch, const Measurement& measured) const {
   const bool isWhole = batch == request_.problem.batch();
   if (isWhole && request_.own && measured.kernel == *request_.own)
     return measured.timeMs <= kLongMs;  // plans are compared with it
+  if (isDoubtful(batch, measured)) return true;
   const double leastMs = withoutGap(measured.timeMs);
   const bool savesNothing = request_.tuning == Tuning::kFast && !isRest(batch);
   const KernelOffer offer =
@@ -289,6 +290,11 @@ bool Question::isWorthRefining(int batch, const Measurement& measured) const {
                                                    {leastMs, std::min(leastMs, measured.deviceMs)},
                                                    offer,
                                                    isListed ? kNearFrontWhole : kNearFront);
+}
+
+bool Question::isDoubtful(int batch, const Measurement& measured) const {
+  const double mostMs = mostExpectedMs(measured_.atAnchors(), measured.kernel, batch);
+  return mostMs <= kLongMs && withoutGap(measured.timeMs) > kDoubtful * mostMs;
 }
 
 TimingTask Question::refinement(const Anchor& anchor,

@@ -52,9 +52,13 @@ class Question {
   void add(int batch, std::vector<Measurement> measured);
   /// REQUIRES: every anchor has been added.
   Judgement judgeBetween(cudnnHandle_t handle, int batch) const;
-  /// Whether a kernel timed once at an anchor has to be timed until the stop rule is content.
-  /// Before every anchor has been added, a yes may become a no.
+  /// Whether a kernel timed once at an anchor has to be timed until the stop rule is content: it is
+  /// near the front, or doubtful. Before every anchor has been added, a yes may become a no.
   bool isWorthRefining(int batch, const Measurement& measured) const;
+  /// Whether a single timing at an anchor is longer than those at other anchors let expect: another
+  /// thread's work may have run between its events. Before every anchor has been added, a no may
+  /// become a yes.
+  bool isDoubtful(int batch, const Measurement& measured) const;
   TimingTask refinement(const Anchor& anchor, const Measurement& measured, int device) const;
 
   /// Whether kernels at the size may be part of the answer.

@@ -131,6 +131,15 @@ double expectedMs(const Measurements& measured, Kernel kernel, int batch) {
   return leastMs < kTakenTwiceMs ? leastMs : 0;
 }
 
+double mostExpectedMs(const Measurements& measured, Kernel kernel, int batch) {
+  double mostMs = std::numeric_limits<double>::infinity();
+  if (const AtSize below = largestBelow(measured, kernel, batch); below.batch != 0)
+    mostMs = below.kernel->timeMs * batch / below.batch;
+  if (const AtSize above = smallestAbove(measured, kernel, batch); above.batch != 0)
+    mostMs = std::min(mostMs, above.kernel->timeMs);
+  return mostMs;
+}
+
 bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int batch) {
   const AtSize below = largestBelow(measured, offer.kernel, batch);
   if (below.batch == 0) return true;

@@ -13,6 +13,10 @@ namespace ucudnn {
 /// kernel longer. 0: no measurement gives an expected time.
 double expectedMs(const Measurements& measured, Kernel kernel, int batch);
 
+/// The most time that the kernel's times at other sizes let expect at `batch`: fewer samples take
+/// no longer, and more take as much for each at most. Infinite if it was measured at no other size.
+double mostExpectedMs(const Measurements& measured, Kernel kernel, int batch);
+
 /// False if repeating another kernel at a smaller size needs no more workspace, and no more time
 /// than this kernel took at that size alone. A kernel does not get faster with more samples, so it
 /// is in no plan at `batch`.

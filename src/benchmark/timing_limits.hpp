@@ -55,6 +55,8 @@ constexpr double kLongMs = 100 * kFirstCallGapMs;
 constexpr double kLongFastMs = kLongMs / 3;
 // Kernels within this factor of the front of all anchors are timed until the stop rule is content.
 constexpr double kNearFront = 1.15;
+// A single timing of more than so many times what other sizes let expect is not believed.
+constexpr double kDoubtful = 1.25;
 // Fast tuning, between anchors: a hoped-for time must be within this factor of the front. It is the
 // better of two guesses, and seldom reached. With a larger factor an H200 times a fifteenth more
 // kernels, for plans that are no faster.

@@ -55,6 +55,22 @@ class QuestionTest : public BenchmarkTest {
   }
 };
 
+/// 0.1 ms for two samples is more than 0.014 for four: another thread's work ran meanwhile.
+TEST_F(QuestionTest, ATimeThatOthersContradictIsTakenAgain) {
+  Question asked = questionOf(fast(4));
+  const Kernel fft{7, 1}, other{8, 1};
+  const auto measured = [](Kernel kernel, double timeMs) {
+    return Measurement{{{0, true, true}, kernel}, {timeMs, timeMs}, true, true};
+  };
+  asked.add(2, {measured(fft, 0.1), measured(other, 0.001)});
+  asked.add(4, {measured(fft, 0.014), measured(other, 0.002)});
+  EXPECT_TRUE(asked.isWorthRefining(2, measured(fft, 0.1)));
+  EXPECT_FALSE(asked.isDoubtful(2, measured(fft, 0.014)));
+  EXPECT_TRUE(asked.isDoubtful(4, measured(other, 0.1))) << "50 times as long for twice as many";
+  EXPECT_FALSE(asked.isDoubtful(4, measured(other, 0.0045))) << "half of it may be a gap";
+  EXPECT_FALSE(asked.isDoubtful(2, measured({9, 1}, 0.1))) << "nothing contradicts it";
+}
+
 TEST_F(QuestionTest, WhatIsFastestElsewhereComesFirst) {
   BenchmarkRequest request = fast(64);
   const auto kernelsOf = [&] {

@@ -126,6 +126,16 @@ TEST(ExpectedMsTest, ScalesFromTheLargestSmallerSize) {
         << expected.kernel.id << " at " << expected.batch;
 }
 
+TEST(MostExpectedMsTest, FewerSamplesTakeNoLongerAndMoreInProportion) {
+  const Measurements sizes = {{2, size({measured(kA, 1, 0)})}, {8, size({measured(kA, 2, 0)})}};
+  EXPECT_EQ(mostExpectedMs(sizes, kA, 1), 1);
+  EXPECT_EQ(mostExpectedMs(sizes, kA, 2), 2) << "its own time says nothing";
+  EXPECT_EQ(mostExpectedMs(sizes, kA, 3), 1.5);
+  EXPECT_EQ(mostExpectedMs(sizes, kA, 6), 2);
+  EXPECT_EQ(mostExpectedMs(sizes, kA, 16), 4);
+  EXPECT_TRUE(std::isinf(mostExpectedMs(sizes, kB, 4)));
+}
+
 TEST(IsWorthTryingTest, UnlessRepeatingAnotherAtASmallerSizeIsBetter) {
   // At 4 samples A took 10 ms, B 4 ms in 100 bytes.
   const Measurements sizes = {{4, size({measured(kA, 10, 0), measured(kB, 4, 100)})}};
