@@ -289,14 +289,15 @@ bool ChannelsLast::exists(const Problem& problem, int bands, int folds) {
   if (found->count > 1) copiedY.copied[2 + found->spatial] = found->y.count;
   if (folds > 1) copiedX.copied[2 + row] = static_cast<std::int32_t>(line.x);
   if (folds > 1) copiedY.copied[2 + row] = static_cast<std::int32_t>(line.y);
-  const std::int64_t inX = std::max<std::int64_t>(1, columns) * (x[1] + kMostFilled);
-  const std::int64_t inY = std::int64_t{folds} * (y[1] + kMostFilled);
+  const auto inPixel = [](std::int64_t channels, std::int64_t inFold) {
+    return inFold == 0 ? channels + kMostFilled : inFold * inColumn(channels);
+  };
+  const std::int64_t inX = inPixel(x[1], columns), inY = inPixel(y[1], columnsOfY);
   if (!fitsInt32(inX, 1) || !fitsInt32(inY, 1)) return false;
   copiedX.copied[1] = static_cast<std::int32_t>(inX);
   copiedY.copied[1] = static_cast<std::int32_t>(inY);
-  const std::int64_t inW = folds == 1 ? std::int64_t{w[1]} + kMostFilled : inX;
   return fitPlanes(read, copiedX, found->spatial) && fitPlanes(read, copiedY, found->spatial) &&
-         fitsInt32(folds * (std::int64_t{w[0]} + kMostFilled), inW, taps) && hasBlockCopies();
+         fitsInt32(inPixel(w[0], columnsOfY), inPixel(w[1], columns), taps) && hasBlockCopies();
 }
 
 bool ChannelsLast::mayFold(const Problem& problem) noexcept {
@@ -311,13 +312,14 @@ int ChannelsLast::foldsOf(const Problem& problem) {
   const std::size_t row = spatialOf(problem) - 1;
   const std::int64_t few = std::min(problem.xSizes[1], problem.ySizes[1]);
   int folds = 1;
-  while (2 * folds <= kMostFolds && 2 * folds * few <= kFoldedChannels) folds *= 2;
+  while (2 * folds <= kMostFolds && 2 * few * folds <= kFoldedChannels) folds *= 2;
   const auto wastes = [&](std::int64_t columns) {
     const std::int64_t unused = (columns - problem.ySizes[2 + row] % columns) % columns;
     return unused * kMostUnused > problem.ySizes[2 + row];
   };
-  while (folds > 1 && (wastes(folds) || !exists(problem, 1, folds))) folds /= 2;
-  return folds;
+  // Where one band is too large, there may be more.
+  while (folds > 1 && (wastes(folds) || !canFold(problem, Bands(), folds))) folds /= 2;
+  return folds > 1 && hasBlockCopies() ? folds : 1;
 }
 
 ChannelsLast::ChannelsLast(const Problem& problem, int most, int folds) noexcept

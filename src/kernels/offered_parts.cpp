@@ -161,18 +161,22 @@ std::vector<EngineConfiguration> bandsOf(const Problem& problem, int folds) {
   return kinds;
 }
 
-/// The numbers of bands of a large problem, in any layout: all other ways are much slower. Each
-/// number is four times the one before, because each costs several timings of a long kernel. If all
-/// bands are too large or too small, there is one number. Throws Error.
+/// The numbers of bands of a large problem, in any layout, with folded columns where they may be:
+/// all other ways are much slower. Each number is four times the one before, because each costs
+/// several timings of a long kernel. If all bands are too large or too small, there is one number.
+/// Throws Error.
 std::vector<EngineConfiguration> bandsOfLarge(const Problem& problem) {
   std::vector<EngineConfiguration> kinds;
   EngineConfiguration kind;
   kind.blocks = 1;
+  const int folds = ChannelsLast::foldsOf(problem);
   bool isTooLarge = false;
   const std::size_t least = leastBandBytes();
   for (kind.bands = 2; kind.bands <= kMostBands;
        kind.bands *= kinds.empty() || isTooLarge ? 2 : 4) {
-    if (!ChannelsLast::exists(problem, kind.bands)) continue;
+    kind.folds = folds;
+    if (!exists(problem, kind)) kind.folds = 1;
+    if (!exists(problem, kind)) continue;
     const std::size_t bytes = EnginePart(problem, kind).ownBytes;
     if (!kinds.empty() && bytes < least) break;
     if (isTooLarge) kinds.clear();

@@ -160,6 +160,14 @@ TEST_F(ChannelsLastTest, ColumnsAreFoldedWhereChannelsAreFew) {
   EXPECT_EQ(foldsOf(16, 16), 4);
   EXPECT_EQ(foldsOf(32, 64), 2);
   EXPECT_EQ(foldsOf(128, 5), 8);
+  Problem video = ofLines({124, 1, 0, 1}, {1500, 3, 0, 1}, 16, 16, CUDNN_DEFAULT_MATH).withBatch(1);
+  video.dimensions = 5;
+  video.dilations[2] = 1;
+  setLine(video, 2, {722, 3, 0, 1});
+  setSizes(video, 16, 16, false);
+  EXPECT_EQ(ChannelsLast::foldsOf(video), 4);
+  EXPECT_FALSE(ChannelsLast::exists(video, 1, 4)) << "its copy has 2^31 numbers";
+  EXPECT_TRUE(ChannelsLast::exists(video, 31, 4));
   EXPECT_EQ(foldsOf(33, 64), 1) << "they are enough";
   EXPECT_EQ(foldsOf(3, 16), 1) << "blocks serve better";
   EXPECT_EQ(foldsOf(16, 16, {64, 1, 0, 1}), 1) << "each column needs its own only";
