@@ -27,6 +27,10 @@ REVISIONS = {
     "one_sample_variants_h100": "ce4d2647",
     "one_sample_layers_variants_h100": "512df53e, 16-bit gradients ce4d2647",
     "one_sample_layers_variants_h200": "ce4d2647",
+    "one_sample_layers_rest_h200": "632bdd62",
+    "one_sample_layers_folds_h200": "24690d9a",
+    "one_sample_layers_frames_h200": "the tree before a2777982",
+    "one_sample_dynunet_h200": "the tree before a2777982",
     "second_start_tuned_h100": "10e7535c",
     "unasked_64mib_h100": "76b63be0",
     "unasked_shapes_turns_h200": "e1562b2e",
@@ -129,7 +133,10 @@ PROGRAMS = (  # the program; plain time and memory; for no cap, 256 and 64 MiB: 
        "sd15_unet_256MiB_0 sd15_unet_256MiB_1 sd15_unet_256MiB_2")],
      [("one_sample_host_paced_h100", "sd15_unet_plain sd15_unet_again1 sd15_unet_again2",
        "sd15_unet_64MiB_0 sd15_unet_64MiB_1 sd15_unet_64MiB_2")]),
-    _in_one_run("DynUNet training, 2 x 128^3, half", "dynunet"),
+    ("DynUNet training, 2 x 128^3, half",
+     ("one_sample_dynunet_h200", "dynunet_plain dynunet_again"),
+     *[[("one_sample_dynunet_h200", "dynunet_plain dynunet_again", f"dynunet_{mode}")]
+       for mode in ("ucudnn", "256MiB", "64MiB")]),
     ("DynUNet training, 2 x 128^3, half, H100",
      ("one_sample_saving_h100", "dynunet_plain"),
      [("one_sample_saving_h100", "dynunet_plain", "dynunet_ucudnn"),
@@ -185,7 +192,8 @@ TRAINING = (  # what, cap, plain run, run with us
 
 ONE_SAMPLE_LAYERS = (  # of a row in two files the later counts
     "one_sample_layers_h100", "one_sample_layers_limits_h100", "one_sample_layers_bands_h100", "one_sample_layers_64mib_h200",
-    "one_sample_layers_variants_h200", "one_sample_layers_variants_h100",
+    "one_sample_layers_variants_h200", "one_sample_layers_variants_h100", "one_sample_layers_rest_h200",
+    "one_sample_layers_folds_h200", "one_sample_layers_frames_h200",
 )
 
 AFTER_TUNING = (  # what, plain runs, runs with what `--tune` has measured before
@@ -267,6 +275,8 @@ HELPS = (  # what, cap, file, key of the step's time, plain runs, runs with us
     ("Wan 2.1 decoder, bfloat16", "256 MiB", "one_sample_h200", "step_of_median_ms",
      "wan_decoder_plain wan_decoder_again", "wan_decoder_256MiB"),
     ("3-D network, training, N=8", "1 GiB", "pytorch_h100", "later_step_ms", "volume_plain", "volume_1GiB"),
+    ("nnU-Net training (MONAI's DynUNet), half", "64 MiB", "one_sample_dynunet_h200", "step_of_median_ms",
+     "dynunet_plain dynunet_again", "dynunet_64MiB"),
     ("one 3-D convolution, bfloat16", "256 MiB", "one_sample_h200", "step_of_median_ms",
      "conv3d_plain conv3d_again", "conv3d_256MiB"),
 )

@@ -355,7 +355,7 @@ def helps():
                                            ratio(times[1] / times[0]), ratio(memory)]))
     rows.sort(key=lambda each: -each[0])
     return table(["program", "GPU", "cap", "plain, ms a step", "with μ-cuDNN", "time", "memory"], [row for _, row in rows],
-                 "PyTorch 2.11, cuDNN 9.19, 2026-11-25 to 27, everything measured before. *Time* and\n"
+                 "PyTorch 2.11, cuDNN 9.19, 2026-11-25 to 28, everything measured before. *Time* and\n"
                  "*memory* (what PyTorch reserves) are parts of the plain program's, losses in bold. AlexNet, VGG-16,\n"
                  "ResNet-18 and the 3-D network ran with `UCUDNN_GRAPH_MEMORY=64MiB`.")
 
