@@ -307,6 +307,22 @@ void addLarge(const Asking& asking, std::vector<KernelOffer>& offers) {
   }
 }
 
+/// Adds the first few engines that need not be compiled, in the fewest folded bands that fit.
+void addFirstFolded(const Asking& asking,
+                    std::size_t limitBytes,
+                    std::size_t most,
+                    std::vector<KernelOffer>& offers) {
+  const std::size_t before = offers.size();
+  const auto isFirst = [&](const KernelOffer& offer) {
+    return !offer.compiled && offer.workspaceBytes <= limitBytes;
+  };
+  for (const EngineConfiguration& kind : foldedParts(asking.problem)) {
+    if (EnginePart(asking.problem, kind).ownBytes > limitBytes) continue;
+    addEngines(asking, kind, most, offers, isFirst);
+    if (offers.size() > before) return;
+  }
+}
+
 }  // namespace
 
 std::vector<KernelOffer> engineOffers(const EngineDevice& device,
@@ -364,6 +380,7 @@ std::vector<KernelOffer> firstEngines(const EngineDevice& device,
     for (std::size_t i = 0; i < most && i < copied.size(); ++i)
       if (!(copied[i].kernel == first[i].kernel) && copied[i].workspaceBytes <= limitBytes)
         first.push_back(copied[i]);
+    addFirstFolded(asking, limitBytes, most, first);
   } catch (const Error& error) {
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
   }

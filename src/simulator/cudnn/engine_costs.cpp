@@ -138,6 +138,15 @@ bool addsCopies(const ConvolutionProblem& problem, const EngineModel& engine) {
   return engine.tensorCores && isNarrow(problem.x);
 }
 
+/// How many times as long fewer channels take for a product. An H200's engines take 0.40 ms for 16
+/// channels of bfloat16 (3x3x3, 40x192x224), 0.41 for 32, and 0.26 and 0.14 where columns are made
+/// channels (RESULTS.md). In float it is in the times of misc/profiles.
+double timesOfFewChannels(const ConvolutionProblem& problem, const EngineModel& engine) {
+  constexpr double kFewest = 48;
+  if (!engine.tensorCores || !isNarrow(problem.x) || problem.convolution.groups != 1) return 1;
+  return std::max(1.0, kFewest / problem.channels()) * std::max(1.0, kFewest / problem.filters());
+}
+
 /// The same, where nothing has to be copied.
 ConvolutionProblem channelsLast(const ConvolutionProblem& problem) {
   ConvolutionProblem other = problem;
@@ -165,7 +174,7 @@ double timeMs(const OperationGraph& graph, const EngineModel& engine, const Engi
   const double copiesMs = copies ? memoryTimeMs(2 * copiesBytes(problem, engine), device) : 0;
   const double variant = isSame(proposed, choice) ? 1 : variantFactor(problem, choice);
   const bool isSlow = isLarge(problem.x) || isLarge(problem.w) || isLarge(problem.y);
-  const double slow = isSlow ? kBeyond32Bits : 1;
+  const double slow = (isSlow ? kBeyond32Bits : 1) * timesOfFewChannels(problem, engine);
   return launches +
          std::max(work * engine.time * fit * variant * slow, memoryTimeMs(tensors, device)) +
          copiesMs;
