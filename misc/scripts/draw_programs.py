@@ -59,7 +59,7 @@ def drawing():
             level -= 1  # points are taken from below
         taken.append((begin, begin + length, level))
         parts.append(svg.text(x - 9 if left else x + 9, level, name, 12, "end" if left else "start"))
-    caption = "NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 2026-11-25 and 26; misc/results"
+    caption = "NVIDIA H100 and H200, PyTorch 2.11, cuDNN 9.19, 2026-11-25 to 28; misc/results"
     parts.append(svg.text(20, TOP + HEIGHT + 68, caption, 11, color="#555"))
     return svg.page(LEFT + WIDTH + 50, TOP + HEIGHT + 84, parts)
 

@@ -303,7 +303,7 @@ bool ChannelsLast::exists(const Problem& problem, int bands, int folds) {
 bool ChannelsLast::mayFold(const Problem& problem) noexcept {
   const bool hasBlocks = problem.dimensions == 4 && Blocking::hasFewChannels(problem);
   return !hasBlocks && isCopiedLast(problem) && mayBeCopied(problem) && problem.dimensions >= 4 &&
-         2 * std::min(problem.xSizes[1], problem.ySizes[1]) <= kFoldedChannels &&
+         std::min(problem.xSizes[1], problem.ySizes[1]) <= kFoldedChannels / 2 &&
          isFoldable(problem);
 }
 

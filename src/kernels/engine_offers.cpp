@@ -285,14 +285,14 @@ void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
     for (const EngineConfiguration& kind : kinds) {
       const std::size_t before = offers.size();
       const auto any = [](const KernelOffer&) { return true; };
-      if (isFew || kind.bands == 1) addEngines(asking, kind, kKeptBanded, offers, any);
+      const std::size_t most = isFew ? kKeptBanded : kKeptBlocked;  // for each of many batch sizes
+      if (isFew || kind.bands == 1) addEngines(asking, kind, most, offers, any);
       hasBands = hasBands || (kind.bands > 1 && offers.size() > before);
     }
   };
   add(foldedParts(asking.problem));
-  const int channels = std::max(asking.problem.xSizes[1], asking.problem.ySizes[1]);
-  const int few = std::min(asking.problem.xSizes[1], asking.problem.ySizes[1]);
-  if (isFew && (!hasBands || (channels >= kMany && 2 * few >= kMany)))
+  const auto [few, many] = std::minmax(asking.problem.xSizes[1], asking.problem.ySizes[1]);
+  if (isFew && (!hasBands || (many >= kMany && few >= kMany / 2)))
     add(partsOfSample(asking.problem));
 }
 
