@@ -20,8 +20,6 @@ struct Look {
   std::vector<Kernel> kernels;  ///< the most likely to win
   /// How many more at each size: the first ones by cuDNN's heuristics that fit the limit.
   std::size_t firstOffers = 0;
-
-  bool isEmpty() const noexcept { return kernels.empty() && firstOffers == 0; }
 };
 
 /// The question: the kernels of a problem that a plan may need.

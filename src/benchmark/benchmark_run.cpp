@@ -123,7 +123,8 @@ std::string BenchmarkRun::lastStep() const {
       "{} at N={}", toText(request_.problem.operation, lastTimed_->second), lastTimed_->first);
 }
 
-/// A kernel that is off the front stays so: kernels that are timed later only move the front on.
+/// A kernel that is off the front stays so: kernels that are timed later only move the front on, if
+/// they don't make its time doubtful.
 Measurements BenchmarkRun::settled() {
   Measurements settled;
   for (const auto& [batch, all] : findings_.all())

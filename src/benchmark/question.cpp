@@ -294,7 +294,8 @@ bool Question::isWorthRefining(int batch, const Measurement& measured) const {
 
 bool Question::isDoubtful(int batch, const Measurement& measured) const {
   const double mostMs = mostExpectedMs(measured_.atAnchors(), measured.kernel, batch);
-  return mostMs <= kLongMs && withoutGap(measured.timeMs) > kDoubtful * mostMs;
+  return mostMs <= kLongMs && measured.timeMs <= kLongWholeMs &&
+         withoutGap(measured.timeMs) > kDoubtful * mostMs;
 }
 
 TimingTask Question::refinement(const Anchor& anchor,

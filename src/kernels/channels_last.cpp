@@ -234,9 +234,17 @@ bool canFold(const Problem& problem, const Bands& bands, int folds) noexcept {
          line.x * line.inBlock >= std::int64_t{problem.xSizes[2 + row]} + problem.pads[row];
 }
 
+/// Whether folding may be worth it.
+bool mayGain(const Problem& problem) noexcept {
+  const bool hasBlocks = problem.dimensions == 4 && Blocking::hasFewChannels(problem);
+  return !hasBlocks && isCopiedLast(problem) && mayBeCopied(problem) && problem.dimensions >= 4 &&
+         std::min(problem.xSizes[1], problem.ySizes[1]) <= kFoldedChannels / 2 &&
+         isFoldable(problem);
+}
+
 }  // namespace
 
-std::optional<Bands> Bands::of(const Problem& problem, int most) noexcept {
+std::optional<Bands> Bands::of(const Problem& problem, int most, bool isFolded) noexcept {
   if (most < 1 || most > kMostBands) return std::nullopt;
   Bands best;
   if (most == 1) return best;
@@ -247,6 +255,7 @@ std::optional<Bands> Bands::of(const Problem& problem, int most) noexcept {
     const SpatialLine line(problem, i);
     // The last dimension is cut only if no other can be: its rows are neighbours in memory.
     if (i + 1 == spatial && best.count > 1) break;
+    if (isFolded && spatial == 3 && i > 0 && problem.batch() > 1) break;
     if (!fitsInt32(2 * line.reach + line.x + 2 * line.pad + 1, line.step)) return std::nullopt;
     Bands bands = isGradient ? bandsOfX(line, most) : bandsOfY(line, most);
     if (bands.count <= most / 2 || bands.count < 2) continue;
@@ -265,7 +274,7 @@ bool ChannelsLast::exists(const Problem& problem, int bands, int folds) {
   if (problem.dimensions < 4 || !mayBeCopied(problem) || (isFused && problem.addsZ != 0))
     return false;
   const Problem read = ofPixels(problem);
-  const auto found = Bands::of(read, bands);
+  const auto found = Bands::of(read, bands, folds > 1);
   const Problem::Sizes &x = read.xSizes, &w = read.wSizes, &y = read.ySizes;
   const bool isFilled = filledChannels(x[1], read) == x[1] && filledChannels(y[1], read) == y[1];
   if (!found || (isFused && !isFilled) || !canFold(read, *found, folds) ||
@@ -300,15 +309,8 @@ bool ChannelsLast::exists(const Problem& problem, int bands, int folds) {
          fitsInt32(inPixel(w[0], columnsOfY), inPixel(w[1], columns), taps) && hasBlockCopies();
 }
 
-bool ChannelsLast::mayFold(const Problem& problem) noexcept {
-  const bool hasBlocks = problem.dimensions == 4 && Blocking::hasFewChannels(problem);
-  return !hasBlocks && isCopiedLast(problem) && mayBeCopied(problem) && problem.dimensions >= 4 &&
-         std::min(problem.xSizes[1], problem.ySizes[1]) <= kFoldedChannels / 2 &&
-         isFoldable(problem);
-}
-
 int ChannelsLast::foldsOf(const Problem& problem) {
-  if (!mayFold(problem)) return 1;
+  if (!mayGain(problem)) return 1;
   const std::size_t row = spatialOf(problem) - 1;
   const std::int64_t few = std::min(problem.xSizes[1], problem.ySizes[1]);
   int folds = 1;
@@ -323,7 +325,8 @@ int ChannelsLast::foldsOf(const Problem& problem) {
 }
 
 ChannelsLast::ChannelsLast(const Problem& problem, int most, int folds) noexcept
-    : ChannelsLast(problem, ofPixels(problem), *Bands::of(ofPixels(problem), most), folds) {}
+    : ChannelsLast(
+          problem, ofPixels(problem), *Bands::of(ofPixels(problem), most, folds > 1), folds) {}
 
 ChannelsLast::ChannelsLast(const Problem& problem,
                            const Problem& read,

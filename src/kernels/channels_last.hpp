@@ -21,8 +21,9 @@ struct Bands {
   BandRows x, y;
 
   /// Up to `most` bands, along the dimension in which bands share least of the input. A single band
-  /// has empty rows. Empty if there are no more than half as many.
-  static std::optional<Bands> of(const Problem& problem, int most) noexcept;
+  /// has empty rows. Empty if there are no more than half as many. Folded, several volumes have
+  /// bands of their depth only.
+  static std::optional<Bands> of(const Problem& problem, int most, bool isFolded = false) noexcept;
 };
 
 /// The problem with all its tensors channels last, in bands of the caller's tensors. Zeros fill the
@@ -41,8 +42,6 @@ class ChannelsLast : public Copying {
   /// Whether there are up to `bands` bands and more than half as many, and so many columns can be a
   /// pixel. Throws Error if that can't be found out now.
   static bool exists(const Problem& problem, int bands, int folds = 1);
-  /// Whether folding may be worth it. Looks only at the problem's values: cuDNN is not asked.
-  static bool mayFold(const Problem& problem) noexcept;
   /// The columns of y that are worth being one pixel; 1: none are. Throws Error.
   static int foldsOf(const Problem& problem);
 

@@ -400,8 +400,8 @@ std::optional<Kernel> copiedChannelsLast(const Problem& problem,
   return Kernel{idOf(value), kernel.mathType, kEngines};
 }
 
-/// Offers the largest tiles of groups that fit, else bands. Leaves out engines that cuDNN compiles:
-/// compiling takes longer than the calls that this serves.
+/// Offers the largest folded bands or tiles of groups that fit, else other bands. Leaves out
+/// engines that cuDNN compiles: compiling takes longer than the calls that this serves.
 std::optional<KernelOffer> engineInBands(const EngineDevice& device,
                                          const Problem& problem,
                                          std::size_t limitBytes,

@@ -86,8 +86,10 @@ std::optional<int> fewestBands(const Problem& problem,
   int fewer = kind.bands, enough = kMostOffered + 1;
   while (enough - fewer > 1) {
     kind.bands = fewer + (enough - fewer) / 2;
-    // Of so many bands some would be empty, so their copies are small enough.
-    const bool fits = !exists(problem, kind) || EnginePart(problem, kind).ownBytes <= bytes;
+    // Of too many bands some would be empty. Others may not exist because they are too large.
+    const bool areTooMany = !Bands::of(problem, kind.bands, kind.folds > 1);
+    const bool fits =
+        areTooMany || (exists(problem, kind) && EnginePart(problem, kind).ownBytes <= bytes);
     (fits ? enough : fewer) = kind.bands;
   }
   kind.bands = enough;

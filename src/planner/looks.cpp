@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <set>
 
-#include "kernels/channels_last.hpp"
 #include "planner/measured_kernels.hpp"
 
 namespace ucudnn {
 namespace {
 
-// Within a limit cuDNN's first engines run in parts, too, and with few channels they are slower
-// than with columns as channels. With more of them a look takes longer than most gain.
+// Within a limit cuDNN's first engines run in parts, too. With more of them a look takes longer
+// than most gain.
 constexpr std::size_t kFirstOffers = 2;
 
 }  // namespace
@@ -19,7 +18,7 @@ std::optional<PlannedLook> lookAt(const MeasurementStore& store,
                                   const PlanRequest& request,
                                   const KnownQuestion& asked) {
   if (!request.own || !request.suitsEngines || !request.withEngines() || request.withErrors() ||
-      (asked.isOfLook && request.goesOnAfterALook()))
+      (asked.isOfLook && request.lacksWorkspace))
     return std::nullopt;
   PlannedLook look;
   look.kernels = store.likelyKernels(request);
@@ -35,8 +34,6 @@ std::optional<PlannedLook> lookAt(const MeasurementStore& store,
       sizes.insert(step.batch);
       if (!contains(look.kernels, step.kernel)) look.kernels.push_back(step.kernel);
     }
-  } else if (!hasLikely && ChannelsLast::mayFold(request.problem)) {
-    look.firstOffers = kFirstOffers;
   } else if (hasLikely) {
     const bool isSplit = request.sizes().size() > 1;
     const auto all =

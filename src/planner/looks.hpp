@@ -16,9 +16,9 @@ struct PlannedLook : Look {
 
 /// The look for a problem of which nothing is measured. It has the kernels of another machine's
 /// plans for it, or of a similar problem's plans; and, if the client's own kernel runs in parts,
-/// that kernel and the first that cuDNN names, at the parts' sizes; the first that it names too
-/// where columns may be folded, for the whole batch. Else empty. An empty look says that those
-/// plans run by the client's own kernel. REQUIRES: the store's lock.
+/// that kernel and the first that cuDNN names, at the parts' sizes. Empty if neither is known. A
+/// look without kernels says that those plans run by the client's own one. REQUIRES: the store's
+/// lock.
 std::optional<PlannedLook> lookAt(const MeasurementStore& store,
                                   const PlanRequest& request,
                                   const KnownQuestion& asked);

@@ -38,7 +38,11 @@ KernelSet kernelsIn(const StoredProblem& rows, const char* text, const Problem& 
 
 /// Whether the question is about folded columns too, which older versions don't have.
 bool asksForFolds(const Problem& problem, Kernels kernels) {
-  return kernels != Kernels::kLegacy && ChannelsLast::mayFold(problem);
+  try {
+    return kernels != Kernels::kLegacy && ChannelsLast::foldsOf(problem) > 1;
+  } catch (const Error&) {  // that can't be found out now
+    return false;
+  }
 }
 
 /// The text under which a request's question is stored.

@@ -123,8 +123,7 @@ bool Measurer::mustMeasure(const PlanRequest& request,
                            const KnownQuestion& asked) {
   if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
   // After a look the other kernels are timed, but not if the client's own kernel runs as well.
-  const bool goesOn =
-      asked.isOfLook && (measuring == Measuring::kNow || request.goesOnAfterALook());
+  const bool goesOn = asked.isOfLook && (measuring == Measuring::kNow || request.lacksWorkspace);
   if (!goesOn && asked.isComplete(request.limitBytes) && asked.answersClosely(request.limitBytes) &&
       !(request.runsOwn() && !known.hasTried(request.problem.batch(), request.own->kernel)))
     return false;
@@ -158,7 +157,7 @@ double Measurer::payback(const PlanRequest& request,
   if (asked.isOfLook) return budget_.payback(callsMs, timeMs, gain);
   const auto look = lookAt(store_, request, asked);
   if (!look) return budget_.payback(callsMs, timeMs, gain);
-  if (!look->isEmpty()) return MeasuringBudget::paybackOfALook(callsMs, timeMs, gain);
+  if (!look->kernels.empty()) return MeasuringBudget::paybackOfALook(callsMs, timeMs, gain);
   return budget_.payback(callsMs, timeMs, MeasuringBudget::kLeastGain);
 }
 
@@ -245,7 +244,7 @@ Measurer::Begun* Measurer::ongoingOf(const PlanRequest& request,
   store_.update(request, [&](const Known&, const KnownQuestion& asked) {
     before.look = lookAt(store_, request, asked);
   });
-  if (before.look && before.look->isEmpty()) before.look.reset();
+  if (before.look && before.look->kernels.empty()) before.look.reset();
   queue_.leave(request);
   if (all.size() >= kMostOngoing) all.pop_front();
   Begun& begun = all.emplace_back(request, benchmark, std::move(before));

@@ -202,7 +202,7 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   store_.read(request, [&](const Known*, const KnownQuestion* asked) {
     if (asked == nullptr) return;
     made.isFromOtherLimit = asked->answers(limitBytes) && !asked->answersClosely(limitBytes);
-    const bool isLooked = asked->isOfLook && request.goesOnAfterALook();
+    const bool isLooked = asked->isOfLook && request.lacksWorkspace;
     made.isFinal =
         asked->isComplete(limitBytes) && !((made.isFromOtherLimit || isLooked) && mayMeasure);
   });

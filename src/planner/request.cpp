@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "kernels/channels_last.hpp"
-
 namespace ucudnn {
 
 std::string toText(const QuestionKey& question) {
@@ -15,10 +13,6 @@ std::string toText(const QuestionKey& question) {
   if (question.errors) text += " errors";
   if (question.borrows) text += " borrows";
   return text;
-}
-
-bool PlanRequest::goesOnAfterALook() const noexcept {
-  return lacksWorkspace || ChannelsLast::mayFold(problem);
 }
 
 std::vector<int> sizesFor(const Problem& problem, BatchSizePolicy policy) {

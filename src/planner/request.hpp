@@ -147,9 +147,6 @@ struct PlanRequest {
   WorkspaceRoom room() const noexcept {
     return {limitBytes, calls == CallKind::kOverwriting ? borrowedSampleBytes() : 0};
   }
-  /// Whether the other kernels follow a look at few (looks.hpp): the client's own is slow, or may
-  /// be slow for its few channels.
-  bool goesOnAfterALook() const noexcept;
   bool mayBorrow() const noexcept { return room().sampleBytes > 0; }
   QuestionKey question() const noexcept {
     return {problem.batch(),

@@ -2,6 +2,8 @@
 // and what they compute against engines on the caller's tensors. On the simulator, and on a GPU.
 #include "kernels/channels_last.hpp"
 
+#include "kernels/offered_parts.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -181,6 +183,38 @@ TEST_F(ChannelsLastTest, ColumnsAreFoldedWhereChannelsAreFew) {
 }
 
 /// Any number of samples has one band; few have bands, and no others that are not folded.
+/// H shares less, but only one volume's may be cut there.
+TEST_F(ChannelsLastTest, SeveralFoldedVolumesAreCutByDepth) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  Problem volume = ofLines({40, 3, 1, 1}, {192, 3, 1, 1}, 16, 16, CUDNN_DEFAULT_MATH);
+  volume.dimensions = 5;
+  volume.dilations[2] = 1;
+  setLine(volume, 2, {224, 3, 1, 1});
+  for (const int samples : {1, 2}) {
+    volume = volume.withBatch(samples);
+    setSizes(volume, 16, 16, false);
+    EXPECT_EQ(Bands::of(volume, 2)->spatial, 1U);
+    EXPECT_EQ(Bands::of(volume, 2, true)->spatial, samples == 1 ? 1U : 0U);
+    EXPECT_TRUE(ChannelsLast::exists(volume, 2, 4)) << samples;
+  }
+}
+
+/// One to three bands are too large for copies.
+TEST_F(ChannelsLastTest, BandsAreOfferedWhereFewerAreTooLarge) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  Problem volume = ofLines({512, 2, 0, 2}, {2048, 2, 0, 2}, 1, 1, CUDNN_DEFAULT_MATH).withBatch(1);
+  volume.dimensions = 5;
+  volume.dilations[2] = 1;
+  setLine(volume, 2, {2000, 2, 0, 2});
+  volume.xType = volume.wType = volume.yType = CUDNN_DATA_HALF;
+  setSizes(volume, 1, 1, false);
+  ASSERT_FALSE(volume.isLarge());
+  ASSERT_FALSE(ChannelsLast::exists(volume, 3, 8));
+  const auto kinds = foldedParts(volume);
+  ASSERT_FALSE(kinds.empty());
+  EXPECT_LT(3, kinds.front().bands);
+}
+
 TEST_F(ChannelsLastTest, FoldedColumnsAreOffered) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   for (const int samples : {1, 16}) {

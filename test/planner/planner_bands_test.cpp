@@ -5,7 +5,6 @@
 #include <map>
 
 #include "bands_of.hpp"
-#include "cuda/block_copy.hpp"
 #include "kernels/engine_configuration.hpp"
 #include "kernels/engines.hpp"
 #include "planner_fixture.hpp"
@@ -89,47 +88,6 @@ TEST_F(PlannerBandsTest, AnUnmeasuredSampleOfGroupsRunsInTheLargestTilesThatFit)
 }
 
 /// A tile takes its part of the workspace.
-/// Few kernels at first, of which one has columns as channels. All follow, as if there had been no
-/// look.
-TEST_F(PlannerBandsTest, OfFewChannelsTheFirstFoldedEnginesAreLookedAt) {
-  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
-  static_cast<void>(hasBlockCopies());  // the simulator loads them with arithmetic alone
-  setArithmetic(Arithmetic::kOff);
-  settings_.benchmarkShare = 1e6;  // measuring that is due is done, however slow the machine is
-  Problem few = image(Operation::kForward);
-  few.xSizes[1] = few.ySizes[1] = few.wSizes[0] = few.wSizes[1] = 16;
-  few.xStrides[0] = few.yStrides[0] = 16 << 18;
-  Planner planner, other;
-  PlanRequest wanted = request(planner, kWholeBytes, few);
-  wanted.calls = CallKind::kOverwriting;
-  wanted.suitsEngines = true;
-  for (const auto& offer : firstOffers(handle_.get(), few, kWholeBytes, 1, Calls::kAll))
-    if (engineConfigurationOf(offer.kernel.id).blocks == 0)
-      wanted.own = OwnKernel{offer.kernel, offer.workspaceBytes};
-  ASSERT_TRUE(wanted.own);
-  const auto after = [&](std::uint32_t calls) {
-    PlanAnswer found;
-    wanted.callsSince = calls;
-    do {
-      found = planner.answer(wanted, Measuring::kWhenItPays);
-      wanted.callsSince = 1;
-    } while (found.isOngoing);
-    return found;
-  };
-  PlanAnswer looked;
-  for (std::uint32_t calls = 1000; measured(planner) == 0; calls *= 2) looked = after(calls);
-  const auto ofLook = measured(planner);
-  ASSERT_TRUE(looked.plan);
-  EXPECT_FALSE(looked.isFinal);
-  if (onSimulator()) {
-    EXPECT_EQ(mostOf(*looked.plan, &EngineConfiguration::folds), 4);
-  }
-  after(100000000);
-  ASSERT_TRUE(other.plan(wanted));
-  EXPECT_GT(measured(other), 3 * ofLook);
-  EXPECT_GE(measured(planner), measured(other));
-}
-
 TEST_F(PlannerBandsTest, TilesOfGroupsAreOfferedWhereEnginesCopy) {
   for (const Operation operation : kOperations) {
     const auto tilesAndBytes = [&](const Problem& problem) {
