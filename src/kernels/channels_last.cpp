@@ -234,14 +234,6 @@ bool canFold(const Problem& problem, const Bands& bands, int folds) noexcept {
          line.x * line.inBlock >= std::int64_t{problem.xSizes[2 + row]} + problem.pads[row];
 }
 
-/// Whether folding may be worth it.
-bool mayGain(const Problem& problem) noexcept {
-  const bool hasBlocks = problem.dimensions == 4 && Blocking::hasFewChannels(problem);
-  return !hasBlocks && isCopiedLast(problem) && mayBeCopied(problem) && problem.dimensions >= 4 &&
-         std::min(problem.xSizes[1], problem.ySizes[1]) <= kFoldedChannels / 2 &&
-         isFoldable(problem);
-}
-
 }  // namespace
 
 std::optional<Bands> Bands::of(const Problem& problem, int most, bool isFolded) noexcept {
@@ -309,8 +301,15 @@ bool ChannelsLast::exists(const Problem& problem, int bands, int folds) {
          fitsInt32(inPixel(w[0], columnsOfY), inPixel(w[1], columns), taps) && hasBlockCopies();
 }
 
+bool ChannelsLast::mayFold(const Problem& problem) noexcept {
+  const bool hasBlocks = problem.dimensions == 4 && Blocking::hasFewChannels(problem);
+  return !hasBlocks && isCopiedLast(problem) && mayBeCopied(problem) && problem.dimensions >= 4 &&
+         std::min(problem.xSizes[1], problem.ySizes[1]) <= kFoldedChannels / 2 &&
+         isFoldable(problem);
+}
+
 int ChannelsLast::foldsOf(const Problem& problem) {
-  if (!mayGain(problem)) return 1;
+  if (!mayFold(problem)) return 1;
   const std::size_t row = spatialOf(problem) - 1;
   const std::int64_t few = std::min(problem.xSizes[1], problem.ySizes[1]);
   int folds = 1;

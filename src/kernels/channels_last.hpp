@@ -42,6 +42,8 @@ class ChannelsLast : public Copying {
   /// Whether there are up to `bands` bands and more than half as many, and so many columns can be a
   /// pixel. Throws Error if that can't be found out now.
   static bool exists(const Problem& problem, int bands, int folds = 1);
+  /// Whether folding may be worth it. Looks only at the problem's values.
+  static bool mayFold(const Problem& problem) noexcept;
   /// The columns of y that are worth being one pixel; 1: none are. Throws Error.
   static int foldsOf(const Problem& problem);
 

@@ -36,13 +36,10 @@ KernelSet kernelsIn(const StoredProblem& rows, const char* text, const Problem& 
   return kernels;
 }
 
-/// Whether the question is about folded columns too, which older versions don't have.
+/// Whether the question may be about folded columns too, which older versions don't have. Depends
+/// on its values alone: all that use a file agree.
 bool asksForFolds(const Problem& problem, Kernels kernels) {
-  try {
-    return kernels != Kernels::kLegacy && ChannelsLast::foldsOf(problem) > 1;
-  } catch (const Error&) {  // that can't be found out now
-    return false;
-  }
+  return kernels != Kernels::kLegacy && ChannelsLast::mayFold(problem);
 }
 
 /// The text under which a request's question is stored.
