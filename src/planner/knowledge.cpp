@@ -62,7 +62,8 @@ void KnownQuestion::addAttempt(const BenchmarkResult& result,
   const bool isShort = result.untried == Untried::kMemory;
   const bool hasFailed = (result.failures > 0 && !failsAgain) || (!isAnswered && !isShort);
   const bool isWhole = !isShort && !hasFailed && !result.replaysUntried;
-  if (isWhole) wholeBytes = std::max(wholeBytes.value_or(0), bytes);
+  if (isWhole && result.untried != Untried::kTime)
+    wholeBytes = std::max(wholeBytes.value_or(0), bytes);
   if (!isWhole || bytes >= triedBytes) {
     memoryWasShort = isShort;
     failed = hasFailed;

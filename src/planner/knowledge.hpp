@@ -87,7 +87,8 @@ struct KnownQuestion {
   bool replaysUntried = false;  ///< some kernels' replayed times are missing, for lack of memory
   bool failed = false;          ///< something failed that may work another time
   std::size_t triedBytes = 0;   ///< the largest limit at which something was left out
-  std::optional<std::size_t> wholeBytes;  ///< the largest limit at which nothing was left out
+  /// The largest limit at which nothing was left out; a look leaves most out.
+  std::optional<std::size_t> wholeBytes;
   Clock::time_point retryAt{};            ///< when to try again what could not be tried
   std::string why;                        ///< the obstacle, for the log
   bool isOfLook = false;                  ///< only few kernels were timed (Look)

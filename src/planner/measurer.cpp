@@ -331,7 +331,8 @@ void Measurer::conclude(const PlanRequest& request,
       budget_.learnGain(hopeOf(request, asked), std::max(0.0, 1 - newMs / formerMs));
     asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * spent, kShortestRetry);
     asked.isOngoing = false;
-    asked.isOfLook = isLook && result.failures == 0;
+    const bool wasTried = result.untried != Untried::kMemory || result.kernelsMeasured > 0;
+    if (wasTried) asked.isOfLook = isLook && result.failures == 0;
     if (asked.isOfLook) asked.calls = 0;
     asked.spentMs = 0;
   });

@@ -38,6 +38,14 @@ TEST(KnowledgeTest, OneThatEveryOfferFitsAnswersAll) {
   EXPECT_TRUE(asked.isComplete(kLarge));
 }
 
+TEST(KnowledgeTest, ALookDoesNotMakeUpForWhatIsLeftOutLater) {
+  KnownQuestion asked;
+  asked.addAttempt(shortOf(Untried::kTime), kLarge, false);
+  EXPECT_TRUE(asked.isComplete(kLarge)) << "for now";
+  asked.addAttempt(shortOf(Untried::kMemory), kLarge, false);
+  EXPECT_FALSE(asked.isComplete(kLarge));
+}
+
 class CutShortTest : public ::testing::TestWithParam<BenchmarkResult> {};
 
 TEST_P(CutShortTest, AnAttemptWithinLessDoesNotMakeUpForIt) {

@@ -227,6 +227,32 @@ TEST_F(PlannerPartsTest, FewKernelsAreTimedSoonAndTheOthersLater) {
   }
 }
 
+/// A moment without memory does not end it.
+TEST_F(PlannerPartsTest, TheOthersFollowWhenThereIsMemoryAgain) {
+  settings_.benchmarkShare = 1e6;  // measuring that is due is done, however slow the machine is
+  settings_.backgroundPlanning = false;
+  Planner planner;
+  PlanRequest wanted = lacking(planner);
+  PlanAnswer found = call(planner, wanted);
+  ASSERT_TRUE(found.plan && !found.plan->measured);
+  const auto callUntil = [&](auto isEnough) {
+    wanted.callsSince = 100;
+    for (int i = 0; i < 100000 && !isEnough(); ++i) found = call(planner, wanted);
+  };
+  callUntil([&] { return found.plan && found.plan->measured; });
+  const auto few = measured(planner);
+  const std::size_t memoryBytes = settings_.benchmarkMemoryBytes;
+  settings_.benchmarkMemoryBytes = 0;
+  for (int i = 0; i < 10000; ++i) found = call(planner, wanted);
+  EXPECT_EQ(few, measured(planner));
+  EXPECT_FALSE(found.isFinal);
+  settings_.benchmarkMemoryBytes = memoryBytes;
+  std::this_thread::sleep_for(std::chrono::milliseconds(120));  // until it is tried again
+  callUntil([&] { return found.isFinal; });
+  EXPECT_TRUE(found.isFinal);
+  EXPECT_LT(3 * few, measured(planner));
+}
+
 TEST_F(PlannerPartsTest, AnotherCandidateOfTheProgramRunsBySame) {
   Planner planner;
   PlanRequest wanted = lacking(planner);
