@@ -89,12 +89,12 @@ struct KnownQuestion {
   std::size_t triedBytes = 0;   ///< the largest limit at which something was left out
   /// The largest limit at which nothing was left out; a look leaves most out.
   std::optional<std::size_t> wholeBytes;
-  Clock::time_point retryAt{};            ///< when to try again what could not be tried
-  std::string why;                        ///< the obstacle, for the log
-  bool isOfLook = false;                  ///< only few kernels were timed (Look)
-  bool isOngoing = false;                 ///< it is being measured, slice by slice
-  double spentMs = 0;                     ///< the time of that, so far
-  std::uint64_t calls = 0;  ///< calls that were answered here, not by a handle's own table
+  Clock::time_point retryAt{};  ///< when to try again what could not be tried
+  std::string why;              ///< the obstacle, for the log
+  bool isOfLook = false;        ///< only few kernels were timed (Look)
+  bool isOngoing = false;       ///< it is being measured, slice by slice
+  double spentMs = 0;           ///< the time of that, so far
+  std::uint64_t calls = 0;      ///< calls that were answered here, not by a handle's own table
   std::vector<KnownPlan> plans;
   std::vector<KnownPlan> formerPlans;  ///< before the latest measurement; equal plans are reused
   /// The latest is last. Kept when the problem is measured, because a client's graph may run them.
