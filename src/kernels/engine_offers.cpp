@@ -277,7 +277,8 @@ void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
 
 /// Adds the first few engines for each number of bands, or of tiles of groups. Bands whose columns
 /// are folded, if there are any, replace the others, which are slower unless one side has channels
-/// enough: on an H200 nnU-Net's data gradient of 64 to 32 channels takes 0.71 ms, folded 0.79.
+/// enough: an H200's best bands of nnU-Net's data gradient of 64 to 32 channels are not folded
+/// (misc/results/one_sample_layers_folds_h200.json).
 void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
   const bool isFew = hasFewSamples(asking.problem);
   bool hasBands = false;

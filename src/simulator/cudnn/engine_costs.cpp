@@ -138,9 +138,10 @@ bool addsCopies(const ConvolutionProblem& problem, const EngineModel& engine) {
   return engine.tensorCores && isNarrow(problem.x);
 }
 
-/// How many times as long fewer channels take for a product. An H200's engines take 0.40 ms for 16
-/// channels of bfloat16 (3x3x3, 40x192x224), 0.41 for 32, and 0.26 and 0.14 where columns are made
-/// channels (RESULTS.md). In float it is in the times of misc/profiles.
+/// How many times as long fewer channels take for a product. With 48, two columns of 32 channels as
+/// one save as much as on an H200: 0.50 ms of a filter gradient instead of 0.88
+/// (misc/results/one_sample_layers_{folds,rest}_h200.json). In float it is in the times of
+/// misc/profiles.
 double timesOfFewChannels(const ConvolutionProblem& problem, const EngineModel& engine) {
   constexpr double kFewest = 48;
   if (!engine.tensorCores || !isNarrow(problem.x) || problem.convolution.groups != 1) return 1;
