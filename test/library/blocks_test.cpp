@@ -71,6 +71,10 @@ std::vector<BlockCase> cases() {
   all.back().kernel += "_bands=3";
   addPixels("BandsOfSteps", 5, 2);
   all.back().kernel += "_bands=2";
+  addPixels("Folds", 5, 1);
+  all.back().kernel += "_folds=4";
+  addPixels("FoldsOfStepsInBands", 5, 2);
+  all.back().kernel += "_folds=2_bands=2";
   for (std::size_t i = 0, pixels = all.size(); i < pixels; ++i) {
     const std::string& name = all[i].convolution.name;
     if (name != "Float" && name != "Fma" && name != "OddBatchStride" && name != "OtherSteps")
