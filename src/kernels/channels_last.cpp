@@ -21,10 +21,6 @@ std::size_t spatialOf(const Problem& problem) noexcept {
   return static_cast<std::size_t>(problem.dimensions) - 2;
 }
 
-std::int64_t dividedUp(std::int64_t value, std::int64_t by) noexcept {
-  return (value + by - 1) / by;
-}
-
 /// The channels of a column that is folded, with zeros behind them: those that are copied at once.
 std::int64_t inColumn(std::int64_t channels) noexcept {
   constexpr std::int64_t kCopiedAtOnce = 4;

@@ -18,7 +18,7 @@ bool isCopiedLast(const Problem& problem) noexcept {
 
 std::int64_t filledChannels(std::int64_t channels, const Problem& problem) noexcept {
   const auto atOnce = static_cast<std::int64_t>(kEngineAlignment / elementBytes(problem.xType));
-  return (channels + atOnce - 1) / atOnce * atOnce;
+  return dividedUp(channels, atOnce) * atOnce;
 }
 
 BlockCopy BandedCopy::at(int band,

@@ -18,6 +18,10 @@ inline bool fitsInt32(std::int64_t a, std::int64_t b, std::int64_t c = 1) noexce
   return a <= kMost / b / c;
 }
 
+inline std::int64_t dividedUp(std::int64_t value, std::int64_t by) noexcept {
+  return (value + by - 1) / by;
+}
+
 /// A convolution along one spatial dimension, in blocks: a block of y is `times` pixels, and one of
 /// x those that they step over. In 64 bits, because sizes may be the largest of 32.
 struct BlockLine {
@@ -26,11 +30,8 @@ struct BlockLine {
 
   BlockLine(const Problem& problem, std::size_t spatial, int times) noexcept
       : step(problem.strides[spatial]), inBlock(step * times) {
-    const auto blocksOf = [](std::int64_t pixels, std::int64_t each) {
-      return (pixels + each - 1) / each;
-    };
-    w = blocksOf(problem.wSizes[2 + spatial] + inBlock - step, inBlock);
-    y = blocksOf(problem.ySizes[2 + spatial], times);
+    w = dividedUp(problem.wSizes[2 + spatial] + inBlock - step, inBlock);
+    y = dividedUp(problem.ySizes[2 + spatial], times);
     x = y + w - 1;
   }
 };
