@@ -149,16 +149,34 @@ double printedMs(const ucudnnMicroBatches_t& entry, const ConvolutionOptions& op
   return options.graphMemoryBytes > 0 ? entry.deviceMs : entry.timeMs;
 }
 
-/// Marks the line of the plan: the fastest one that needs no more workspace than the plan.
+/// Whether the same kernels run the same micro-batches.
+bool isSame(const std::vector<MicroBatches>& one, const std::vector<MicroBatches>& other) {
+  const auto areSame = [](const MicroBatches& a, const MicroBatches& b) {
+    return a.batch == b.batch && a.count == b.count && a.kernel == b.kernel;
+  };
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(), areSame);
+}
+
+/// The line of the plan, or else the fastest one that needs no more workspace. There may be faster
+/// ones than the plan: what is gained below 1 % is not worth workspace.
+const Point* lineOf(const Planned& planned) {
+  const Point* fastest = nullptr;
+  const Point* same = nullptr;
+  for (const Point& point : planned.front) {
+    if (point.workspaceBytes > planned.choice->workspaceBytes) break;
+    fastest = &point;
+    if (isSame(point.configuration, planned.choice->configuration)) same = &point;
+  }
+  return same != nullptr ? same : fastest;
+}
+
+/// Marks the line of the plan.
 void printFront(std::ostream& stream, const Planned& planned, bool verbose) {
   stream << "  Pareto front\n";
   std::vector<std::vector<std::string>> lines = {{"    ", "workspace", "ms", "split"}};
-  const auto beyond = std::find_if(planned.front.begin(), planned.front.end(), [&](const Point& p) {
-    return p.workspaceBytes > planned.choice->workspaceBytes;
-  });
+  const Point* const choice = lineOf(planned);
   for (const Point& point : planned.front) {
-    const bool isChoice = beyond != planned.front.begin() && &point == &*(beyond - 1);
-    lines.push_back({isChoice ? "   *" : "",
+    lines.push_back({&point == choice ? "   *" : "",
                      formatSize(point.workspaceBytes),
                      fmt::format("{:.4f}", point.timeMs),
                      splitText(point.configuration, kSplitColumns)});
