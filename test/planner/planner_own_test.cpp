@@ -96,7 +96,7 @@ TEST_F(PlannerOwnTest, APlanTakesItsPlaceOnlyWhereItIsFaster) {
 TEST_F(PlannerOwnTest, GainsBelowWhatAPlannedCallCostsDoNotReplaceIt) {
   int small = 0;
   for (const Operation operation : kOperations)
-    for (const int channels : {16, 32, 64}) {
+    for (const int channels : {24, 48, 192}) {
       Problem problem = sampleProblem(operation, 32, channels);
       problem.mathType = CUDNN_DEFAULT_MATH;
       Planner planner;
