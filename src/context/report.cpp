@@ -163,9 +163,8 @@ std::string Report::sumsText() const {
         all_.ownMs,
         all_.undividedMs);
   if (all_.unmeasured > 0)
-    text += fmt::format("ucudnn: {} ran the program's own kernel on parts of the batch: {}\n",
-                        all_.unmeasured,
-                        reason::kNotMeasured);
+    text += fmt::format(
+        "ucudnn: {} ran in parts within the limit: {}\n", all_.unmeasured, reason::kNotMeasured);
   for (const auto& [why, count] : reasons_)
     text += fmt::format("ucudnn: {} left to cuDNN: {}\n", count, why);
   if (all_.beyond > 0)

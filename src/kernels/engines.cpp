@@ -105,6 +105,14 @@ class EngineSource final : public KernelSource {
     return engineInBands({handle}, problem, limitBytes, calls, failures);
   }
 
+  std::optional<KernelOffer> offerInBlocks(cudnnHandle_t handle,
+                                           const Problem& problem,
+                                           std::size_t limitBytes,
+                                           Calls calls,
+                                           int* failures) const override {
+    return engineInBlocks({handle}, problem, limitBytes, calls, failures);
+  }
+
   std::vector<KernelOffer> firstOffers(cudnnHandle_t handle,
                                        const Problem& problem,
                                        std::size_t limitBytes,

@@ -23,6 +23,12 @@ std::optional<KernelOffer> engineInBands(const EngineDevice& device,
                                          std::size_t limitBytes,
                                          Calls calls,
                                          int* failures);
+/// KernelSource::offerInBlocks on a device.
+std::optional<KernelOffer> engineInBlocks(const EngineDevice& device,
+                                          const Problem& problem,
+                                          std::size_t limitBytes,
+                                          Calls calls,
+                                          int* failures);
 /// KernelSource::firstOffers on a device.
 std::vector<KernelOffer> firstEngines(const EngineDevice& device,
                                       const Problem& problem,
@@ -34,9 +40,8 @@ std::vector<KernelOffer> firstEngines(const EngineDevice& device,
 std::vector<std::vector<Kernel>> engineVariants(const EngineDevice& device,
                                                 const Problem& problem,
                                                 Kernel kernel);
-/// The engine on tensors of 16 bits that we copy channels last, if it seems to copy them itself: it
-/// needs so much workspace for the problem. In float our copies gain next to nothing before they
-/// are measured. cuDNN may not have the kernel. Throws Error.
+/// The engine on tensors that we copy channels last, if it seems to copy them itself: it needs so
+/// much workspace for the problem. cuDNN may not have the kernel. Throws Error.
 std::optional<Kernel> copiedChannelsLast(const Problem& problem,
                                          Kernel kernel,
                                          std::size_t workspaceBytes);

@@ -98,17 +98,39 @@ std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
   return all;
 }
 
+namespace {
+
+/// The first source's answer, by the source's member `offer`.
+template <typename Offer>
+std::optional<KernelOffer> firstOffer(Offer offer) {
+  for (std::size_t i = 0; i < sources().size(); ++i)
+    if (auto found = offer(*sources()[i])) {
+      found->kernel.source = static_cast<std::int32_t>(i);
+      return found;
+    }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<KernelOffer> offeredInBands(cudnnHandle_t handle,
                                           const Problem& problem,
                                           std::size_t limitBytes,
                                           Calls calls,
                                           int* failures) {
-  for (std::size_t i = 0; i < sources().size(); ++i)
-    if (auto offer = sources()[i]->offerInBands(handle, problem, limitBytes, calls, failures)) {
-      offer->kernel.source = static_cast<std::int32_t>(i);
-      return offer;
-    }
-  return std::nullopt;
+  return firstOffer([&](const KernelSource& source) {
+    return source.offerInBands(handle, problem, limitBytes, calls, failures);
+  });
+}
+
+std::optional<KernelOffer> offeredInBlocks(cudnnHandle_t handle,
+                                           const Problem& problem,
+                                           std::size_t limitBytes,
+                                           Calls calls,
+                                           int* failures) {
+  return firstOffer([&](const KernelSource& source) {
+    return source.offerInBlocks(handle, problem, limitBytes, calls, failures);
+  });
 }
 
 std::vector<KernelOffer> firstOffers(cudnnHandle_t handle,

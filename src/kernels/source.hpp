@@ -67,6 +67,12 @@ class KernelSource {
       cudnnHandle_t, const Problem&, std::size_t /*limitBytes*/, Calls, int* /*failures*/) const {
     return std::nullopt;
   }
+  /// The same of the kernels that read blocks of pixels as one, if the problem's pixels have few
+  /// channels and the filter's step is 2 or more.
+  virtual std::optional<KernelOffer> offerInBlocks(
+      cudnnHandle_t, const Problem&, std::size_t /*limitBytes*/, Calls, int* /*failures*/) const {
+    return std::nullopt;
+  }
   /// The first `most` kernels that cuDNN's heuristics name within `limitBytes` and that are built
   /// without a compiler, and what we make of them. Asks cuDNN for little else, so this is fast.
   virtual std::vector<KernelOffer> firstOffers(cudnnHandle_t,
@@ -125,6 +131,11 @@ std::optional<KernelOffer> offeredInBands(cudnnHandle_t handle,
                                           std::size_t limitBytes,
                                           Calls calls,
                                           int* failures = nullptr);
+std::optional<KernelOffer> offeredInBlocks(cudnnHandle_t handle,
+                                           const Problem& problem,
+                                           std::size_t limitBytes,
+                                           Calls calls,
+                                           int* failures = nullptr);
 std::vector<KernelOffer> firstOffers(cudnnHandle_t handle,
                                      const Problem& problem,
                                      std::size_t limitBytes,

@@ -49,7 +49,7 @@ struct KnownPlan : PlanAnswer {
 /// A plan that runs until a problem is measured, and what it was made for.
 struct UnmeasuredPlan {
   enum class Kind {
-    kOwn,  ///< the client's own kernel on parts of the batch
+    kOwn,  ///< the client's own kernel on parts of the batch, or one that is faster in parts
     kAny   ///< whatever fits
   };
   Kind kind = Kind::kOwn;
