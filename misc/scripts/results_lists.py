@@ -6,6 +6,10 @@ Who records a result puts it here in the place of the older one.
 # Programs don't know which revision they run: who recorded a file said so.
 REVISIONS = {
     "unasked_parts_h200": "a5ad17a3",
+    "unasked_blocks_h200": "9f0994da",
+    "first_layers_h200": "e89cf254 and the tree before 9f0994da",
+    "one_sample_sd15_turns_h200": "9f0994da",
+    "one_sample_layers_current_h200": "e89cf254",
     "unasked_shapes_server_h200": "9c5d3ae",
     "volume_unet32_h200": "fbab15b",
     "volume_monai32_h200": "ffd3453",
@@ -119,7 +123,10 @@ PROGRAMS = (  # the program; plain time and memory; for no cap, 256 and 64 MiB: 
      []),
     ("Stable Diffusion 1.5 UNet, N=8, half",
      ("one_sample_sd15_h200", "sd15_unet_plain sd15_unet_again1"),
-     [("one_sample_h200", "sd15_unet_plain", "sd15_unet_ucudnn")],
+     [("one_sample_sd15_turns_h200", "sd15_unet_plain sd15_unet_again0 sd15_unet_again1 sd15_unet_again2",
+       "sd15_unet_nocap_0 sd15_unet_nocap_1 sd15_unet_nocap_2"),
+      ("one_sample_sd15_turns_h200", "sd15_unet_plain sd15_unet_again0 sd15_unet_again1 sd15_unet_again2",
+       "sd15_unet_measured_0")],
      [("one_sample_sd15_h200", "sd15_unet_plain sd15_unet_again1", "sd15_unet_256MiB_0")],
      []),
     ("Stable Diffusion 1.5 UNet, N=8, half, H100",
@@ -193,7 +200,7 @@ TRAINING = (  # what, cap, plain run, run with us
 ONE_SAMPLE_LAYERS = (  # of a row in two files the later counts
     "one_sample_layers_h100", "one_sample_layers_limits_h100", "one_sample_layers_bands_h100", "one_sample_layers_64mib_h200",
     "one_sample_layers_variants_h200", "one_sample_layers_variants_h100", "one_sample_layers_rest_h200",
-    "one_sample_layers_folds_h200", "one_sample_layers_frames_h200",
+    "one_sample_layers_folds_h200", "one_sample_layers_frames_h200", "one_sample_layers_current_h200",
 )
 
 AFTER_TUNING = (  # what, plain runs, runs with what `--tune` has measured before
@@ -237,9 +244,9 @@ BATCHES = (  # what, cap, then in each column: run, batch
 )
 
 MEASURING = (
-    ("AlexNet training, within 64 MiB", "unasked_64mib_h100", "alexnet", "64MiB"),
+    ("AlexNet training, within 64 MiB", "unasked_blocks_h200", "alexnet", "ucudnn"),
     ("AlexNet, shipped measurements", "unasked_shapes_training_h100", "alexnet", "shipped"),
-    ("ResNet-18 training, within 64 MiB", "unasked_64mib_h100", "resnet18", "64MiB"),
+    ("ResNet-18 training, within 64 MiB", "unasked_blocks_h200", "resnet18", "ucudnn"),
     ("ResNet-18, shipped measurements", "unasked_shapes_training_h100", "resnet18", "shipped"),
     ("HiFi-GAN, N=8", "unasked_shapes_training_h100", "hifigan", "ucudnn"),
     ("DeepLab training", "unasked_h100", "deeplab", "ucudnn"),
@@ -247,6 +254,8 @@ MEASURING = (
     ("R3D-18 training", "unasked_h100", "r3d18", "ucudnn"),
     ("16 widths in turn, 6 layers", "unasked_measuring_h100", "changing_sizes", "ucudnn"),
 )
+
+FIRST_LAYERS = (("ResNet", 128), ("AlexNet", 256), ("ConvNeXt", 128))  # network, N
 
 IMAGE_WIDTHS = (  # what, file, run with us
     ("no limit", "unasked_parts_h200", "shapes_ucudnn"),
@@ -262,8 +271,9 @@ VOLUMES = (  # channels, file of ours, file of MONAI's
 HELPS = (  # what, cap, file, key of the step's time, plain runs, runs with us
     ("StyleGAN2-like inference, half", "64 MiB", "one_sample_stylegan_h200", "step_of_median_ms",
      "stylegan_plain stylegan_again1 stylegan_again2", "stylegan_64MiB_0 stylegan_64MiB_1 stylegan_64MiB_2"),
-    ("Stable Diffusion 1.5 UNet, half", "none", "one_sample_h200", "step_of_median_ms", "sd15_unet_plain",
-     "sd15_unet_ucudnn"),
+    ("Stable Diffusion 1.5 UNet, half", "none", "one_sample_sd15_turns_h200", "step_of_median_ms",
+     "sd15_unet_plain sd15_unet_again0 sd15_unet_again1 sd15_unet_again2",
+     "sd15_unet_nocap_0 sd15_unet_nocap_1 sd15_unet_nocap_2"),
     ("VGG-16 training, N=64", "64 MiB", "pytorch_h100", "later_step_ms", "vgg16_plain_89fc817", "vgg16_64MiB_89fc817"),
     ("ResNet-18 training, N=128", "64 MiB", "pytorch_h100", "later_step_ms", "resnet18_plain_89fc817",
      "resnet18_64MiB_89fc817"),

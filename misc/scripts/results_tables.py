@@ -285,6 +285,41 @@ def measuring():
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json`, then `misc/scripts/unasked.py OUT.json`")
 
 
+def runs_in_blocks(row, operation):
+    """What src/kernels/engine_offers.cpp (gainsByBlocks) lets run in blocks before it is measured."""
+    is_first = row["layout"] == "nchw"
+    if row["type"] == "float32":
+        return is_first and operation != "backward_filter"
+    return is_first or operation != "forward"
+
+
+def first_layers():
+    """Within 64 MiB, where blocks and parts differ by 5 %, of the networks with most samples."""
+    found = load("first_layers_h200")["runs"]
+
+    def key(row):
+        return tuple(row[each] for each in ("layer", "n", "type", "layout"))
+
+    parts, blocks = ({key(row): row for row in found[name]} for name in ("parts_64MiB", "blocks_64MiB"))
+    rows = []
+    for plain in found["plain"]:
+        if key(plain) not in blocks or (plain["layer"], plain["n"]) not in lists.FIRST_LAYERS:
+            continue
+        for operation in ("forward", "backward_data", "backward_filter"):
+            times = [row[f"{operation}_ms"] for row in (plain, parts[key(plain)], blocks[key(plain)])]
+            if runs_in_blocks(plain, operation) and not 0.95 < times[2] / times[1] < 1.05:
+                layout = "channels first" if plain["layout"] == "nchw" else "channels last"
+                rows.append((times[2] / times[0], [
+                    f"{plain['layer']}, N={plain['n']}", f"{plain['type'].replace('32', '')}, {layout}",
+                    operation.replace("_", " "), *map(number, times), ratio(times[2] / times[0])]))
+    rows.sort(key=lambda each: -each[0])
+    return table(["first layer of", "tensors", "operation", "plain ms", "parts ms", "blocks ms", "time"],
+                 [row for _, row in rows],
+                 f"One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, 2026-11-28, {revision('first_layers_h200')}.\n"
+                 "`UCUDNN_BENCHMARK_SHARE=0 ucudnn run --no-database --workspace-limit 64MiB "
+                 "misc/scripts/first_layers_pytorch.py`")
+
+
 def checks():
     found = load("check_h200")
     alike = {}  # kernels that are wrong in the same way: variants of one engine
