@@ -47,8 +47,9 @@ class Planner {
   /// Waits while another thread makes the request's plan.
   void waitFor(const PlanRequest& request) noexcept { background_.wait(request); }
 
-  /// The client's own kernel on parts of the batch, if it lacks workspace, whatever has been
-  /// measured. Null if it lacks none, or does not run so. Throws Error.
+  /// The client's own kernel on parts of the batch, or another that is likely to be faster within
+  /// the limit, if the own one lacks workspace, whatever has been measured. Null if it lacks none,
+  /// or nothing runs so. Throws Error.
   std::shared_ptr<const Plan> ownUnmeasured(const PlanRequest& request, Measuring measuring) {
     return unmeasured_.ownKernelInParts(request, measuring);
   }

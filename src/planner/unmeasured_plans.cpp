@@ -107,10 +107,10 @@ int equalParts(const Problem& problem, int count) {
 }
 
 /// The parts that so much workspace takes within the limit.
-int partsWithin(const PlanRequest& request, std::size_t bytes) {
+int partsWithin(const PlanRequest& request, double bytes) {
   const std::size_t limitBytes = std::max<std::size_t>(request.limitBytes, 1);
-  const auto wanted = static_cast<double>(bytes) / static_cast<double>(limitBytes);
-  return static_cast<int>(std::min<double>(std::ceil(wanted), request.problem.batch()));
+  const double wanted = std::ceil(bytes / static_cast<double>(limitBytes));
+  return static_cast<int>(std::min<double>(wanted, request.problem.batch()));
 }
 
 /// Makes few parts that run within the limit, at least `count`, equal or about equal: a small rest
@@ -119,24 +119,30 @@ int partsWithin(const PlanRequest& request, std::size_t bytes) {
 /// `mayRun`: cuDNN may not have the kernel at all, and is asked once. Throws Error.
 bool divide(const PlanRequest& request, Parts& parts, int count, bool mayRun = false) {
   const int miniBatch = request.problem.batch();
-  int asked = 0;
+  int asked = 0, step = 1, last = miniBatch;
   count = std::max(2, count);
-  for (int step = 1; count <= miniBatch; count += step) {
-    const int size = (miniBatch + count - 1) / count;
+  while (true) {
+    count = std::min(count, miniBatch);
+    // Each size is smaller than the last: of many parts, one more may not be.
+    const int size = std::min(last - 1, (miniBatch + count - 1) / count);
+    if (size == 0) return false;
+    last = size;
     count = (miniBatch + size - 1) / size;
     const Problem part = request.problem.withBatch(size);
-    if (part.isLarge()) continue;
-    if (estimatedMs(part) < kShortestMs && count > kFew) return false;
-    if (parts.offer(size)) break;
-    if (mayRun && parts.leastBytes() == 0) return false;
-    // The workspace of most kernels grows with the batch, from what the filter alone takes. The
-    // farther the size is from one that fits, the wider the steps.
-    if (parts.leastBytes() > 0)
-      count = std::max(
-          count, partsWithin(request, parts.leastBytes() * static_cast<std::size_t>(count)) - 1);
-    if (++asked >= kAskedOneByOne) step *= 2;
+    if (!part.isLarge()) {
+      if (estimatedMs(part) < kShortestMs && count > kFew) return false;
+      if (parts.offer(size)) break;
+      if (mayRun && parts.leastBytes() == 0) return false;
+      // The workspace of most kernels grows with the batch, from what the filter alone takes. The
+      // farther the size is from one that fits, the wider the steps.
+      if (parts.leastBytes() > 0) {
+        const double bytes = static_cast<double>(parts.leastBytes()) * count;
+        count = std::max(count, partsWithin(request, bytes) - 1);
+      }
+      if (++asked >= kAskedOneByOne) step *= 2;
+    }
+    count += std::min(step, miniBatch);
   }
-  if (count > miniBatch) return false;
   const int equal = equalParts(request.problem, count);
   if (equal != 0 && parts.add(miniBatch / equal, equal)) return true;
   const int least = miniBatch / count, more = miniBatch % count;
@@ -200,8 +206,8 @@ std::shared_ptr<const Plan> inBlocks(const PlanRequest& request,
                                        request.callsAt(*size));
     if (!offer) continue;
     Parts parts(request, offer->kernel, prepared, checks);
-    const int doubled = (miniBatch + 2 * *size - 1) / (2 * *size);  // so few parts don't fit
-    if (*size == miniBatch ? parts.addAll(*size) : divide(request, parts, doubled + 1))
+    const int large = miniBatch / (2 * *size);  // parts that don't fit
+    if (*size == miniBatch ? parts.addAll(*size) : divide(request, parts, large))
       if (auto plan = parts.plan()) return plan;
     break;
   }
@@ -240,13 +246,13 @@ std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& 
     other.own = firstOfPart(request);
     if (other.own) {
       Parts parts(request, other.own->kernel, prepared, checks);
-      if (divide(other, parts, partsWithin(other, other.own->workspaceBytes)))
+      if (divide(other, parts, partsWithin(other, static_cast<double>(other.own->workspaceBytes))))
         if (auto plan = parts.plan()) return plan;
     }
   }
   if (auto plan = inBlocks(request, prepared, checks)) return plan;
   const bool mayDivide = request.sizes().size() > 1;
-  const int fewest = partsWithin(request, request.own->workspaceBytes);
+  const int fewest = partsWithin(request, static_cast<double>(request.own->workspaceBytes));
   // Our copies take less time than the engine's: within 64 MiB 300 shapes in half took an H200
   // 131 ms instead of 146, and a step of ResNet-18's and AlexNet's training 2 % less.
   const auto copied =

@@ -11,7 +11,8 @@
 
 namespace ucudnn {
 
-/// Runs that kernel on parts of the batch, or any kernel that fits. Thread-safe.
+/// Runs that kernel on parts of the batch, with copies of ours or in blocks where that is faster,
+/// or any kernel that fits. Thread-safe.
 class UnmeasuredPlans {
  public:
   UnmeasuredPlans(MeasurementStore& store, KernelChecks& checks, Statistics& statistics)

@@ -88,6 +88,22 @@ TEST_F(PlannerLargeTest, UnmeasuredItRunsInParts) {
       }
 }
 
+/// Two images are large. Dividing ends.
+TEST_F(PlannerLargeTest, UnmeasuredEachImageRunsByItself) {
+  settings_.benchmarkShare = 0;
+  for (const int batch : {4, 6, 8, 16}) {
+    Planner planner;
+    const Problem two = images(Operation::kForward, 2, CUDNN_DATA_HALF);
+    ASSERT_TRUE(two.isLarge());
+    const Problem problem = two.withBatch(batch);
+    const auto plan =
+        planner.answer(call(planner, problem, 4096 * kMebibyte), Measuring::kWhenItPays).plan;
+    ASSERT_TRUE(plan) << batch;
+    expectInParts(*plan);
+    for (const Plan::Step& step : plan->steps) EXPECT_EQ(step.batch, 1);
+  }
+}
+
 /// A part of the batch where there is one that is not large; else bands.
 TEST_F(PlannerLargeTest, UnmeasuredItsBatchIsDividedBeforeItsImages) {
   settings_.benchmarkShare = 0;
