@@ -34,6 +34,7 @@ std::optional<PlannedLook> lookAt(const MeasurementStore& store,
       sizes.insert(step.batch);
       if (!contains(look.kernels, step.kernel)) look.kernels.push_back(step.kernel);
     }
+    if (!contains(look.kernels, request.own->kernel)) look.kernels.push_back(request.own->kernel);
   } else if (hasLikely) {
     const bool isSplit = request.sizes().size() > 1;
     const auto all =

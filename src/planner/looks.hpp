@@ -15,8 +15,8 @@ struct PlannedLook : Look {
 };
 
 /// The look for a problem of which nothing is measured. It has the kernels of another machine's
-/// plans for it, or of a similar problem's plans; and, if the client's own kernel runs in parts,
-/// that kernel and the first that cuDNN names, at the parts' sizes. Empty if neither is known. A
+/// plans for it, or of a similar problem's plans; and, if the call runs in parts, their kernel, the
+/// client's own and the first that cuDNN names, at the parts' sizes. Empty if neither is known. A
 /// look without kernels says that those plans run by the client's own one. REQUIRES: the store's
 /// lock.
 std::optional<PlannedLook> lookAt(const MeasurementStore& store,
