@@ -45,7 +45,6 @@ constexpr std::size_t kKeptLarge = 3;
 constexpr int kKeptOfOneEngine = 2;
 constexpr int kUseTexture = 3;  // CUDNN_KNOB_TYPE_USE_TEX, which cuDNN 9 has deprecated
 
-constexpr int kFewInBlock = 16;
 constexpr std::size_t kKeptBlocked = 4;
 // Our copies may take so much more workspace than an engine's: 1/64 of it, and some alignments.
 constexpr std::size_t kMoreWorkspace = 64, kAlignments = std::size_t{4} << 10;
@@ -118,32 +117,11 @@ std::optional<KernelOffer> offerOf(const Problem& problem,
   }
 }
 
-namespace {
-
-/// The question: the device, the problem, and the kind of calls.
-struct Asking {
-  const EngineDevice& device;
-  const Problem& problem;
-  Calls calls;
-  int* failures;
-};
-
-/// Whether the best ones copy the filter. They don't if the tensors have the layout that engines
-/// like.
-bool copyFilter(const std::vector<KernelOffer>& best, const Problem& problem) {
-  const auto end = best.begin() + static_cast<std::ptrdiff_t>(std::min(best.size(), kKeptTiled));
-  return std::any_of(best.begin(), end, [&](const KernelOffer& offer) {
-    return offer.workspaceBytes >= problem.wBytes();
-  });
-}
-
-/// Adds the first `most` wanted engines that are offered for `kind`.
-template <typename IsWanted>
 void addEngines(const Asking& asking,
                 EngineConfiguration kind,
                 std::size_t most,
                 std::vector<KernelOffer>& offers,
-                IsWanted isWanted) {
+                const std::function<bool(const KernelOffer&)>& isWanted) {
   const auto graphs = makeGraphs(asking.device, EnginePart(asking.problem, kind), asking.calls);
   for (EngineConfiguration& value : graphs.front().proposals(asking.device, CUDNN_HEUR_MODE_A)) {
     if (most == 0) return;
@@ -155,6 +133,48 @@ void addEngines(const Asking& asking,
     offers.push_back(*offer);
     --most;
   }
+}
+
+bool readsCallersTensors(const EngineConfiguration& value) {
+  return value.tiles == 1 && value.folds == 1 && value.sums == 1 && value.blocks == 0;
+}
+
+bool mayCopyLast(const Problem& problem) {
+  return !Blocking::hasFewChannels(problem) && isCopiedLast(problem) &&
+         ChannelsLast::exists(problem, 1);
+}
+
+void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
+  const Problem& problem = asking.problem;
+  const auto mayCopy = [&](const KernelOffer& offer) {
+    return offer.workspaceBytes >= problem.xBytes() + problem.yBytes();
+  };
+  if (problem.xType != CUDNN_DATA_FLOAT || std::none_of(offers.begin(), offers.end(), mayCopy) ||
+      !mayCopyLast(problem))
+    return;
+  EngineConfiguration kind;
+  kind.blocks = 1;
+  const auto graphs = makeGraphs(asking.device, EnginePart(asking.problem, kind), asking.calls);
+  for (KernelOffer& offer : offers) {
+    EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
+    if (!mayCopy(offer) || !readsCallersTensors(value)) continue;
+    value.blocks = 1;
+    ConfiguredEngine engine(asking.device, graphs, std::move(value));
+    const auto last = offerOf(problem, engine, asking.calls, asking.failures);
+    const std::size_t most = offer.workspaceBytes + offer.workspaceBytes / kMoreWorkspace;
+    if (last && last->workspaceBytes <= most + kAlignments) offer = *last;
+  }
+}
+
+namespace {
+
+/// Whether the best ones copy the filter. They don't if the tensors have the layout that engines
+/// like.
+bool copyFilter(const std::vector<KernelOffer>& best, const Problem& problem) {
+  const auto end = best.begin() + static_cast<std::ptrdiff_t>(std::min(best.size(), kKeptTiled));
+  return std::any_of(best.begin(), end, [&](const KernelOffer& offer) {
+    return offer.workspaceBytes >= problem.wBytes();
+  });
 }
 
 /// The workspaces of the offers that copy the filter, the best first.
@@ -220,65 +240,11 @@ void addSums(const Asking& asking, std::vector<KernelOffer>& offers) {
   }
 }
 
-/// The smallest blocks of pixels, if a pixel has few channels, and, if these too have few numbers,
-/// larger ones. Larger blocks have more products with 0, which only tensor cores are fast enough
-/// for.
-std::vector<EngineConfiguration> blocksOf(const Problem& problem) {
-  std::vector<EngineConfiguration> kinds;
-  if (!Blocking::hasFewChannels(problem)) return kinds;
-  const auto add = [&](int pixels) {
-    if (!Blocking::exists(problem, pixels)) return;
-    kinds.emplace_back();
-    kinds.back().blocks = pixels;
-  };
-  const int smallest = Blocking::pixelsOf(problem);
-  if (smallest > 1) add(smallest);
-  if (problem.mathType != CUDNN_FMA_MATH && smallest * problem.xSizes[1] <= kFewInBlock)
-    add(4 * smallest);
-  return kinds;
-}
-
 /// Adds the first few engines for each number of pixels.
 void addBlocked(const Asking& asking, std::vector<KernelOffer>& offers) {
   for (const EngineConfiguration& kind : blocksOf(asking.problem)) {
     const auto any = [](const KernelOffer&) { return true; };
     addEngines(asking, kind, kKeptBlocked, offers, any);
-  }
-}
-
-bool readsCallersTensors(const EngineConfiguration& value) {
-  return value.tiles == 1 && value.folds == 1 && value.sums == 1 && value.blocks == 0;
-}
-
-/// Whether tensor cores want x and y channels last, and we can copy them so.
-bool mayCopyLast(const Problem& problem) {
-  return !Blocking::hasFewChannels(problem) && isCopiedLast(problem) &&
-         ChannelsLast::exists(problem, 1);
-}
-
-/// Replaces engines that copy x and y channels last by the same on tensors that we copy before. Our
-/// copy takes less time (channels_last.hpp) and as much workspace. If it took more workspace, the
-/// engine would copy nothing, or not the filter, and stays as it is. Only in float: half as many
-/// bytes are copied no faster.
-void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
-  const Problem& problem = asking.problem;
-  const auto mayCopy = [&](const KernelOffer& offer) {
-    return offer.workspaceBytes >= problem.xBytes() + problem.yBytes();
-  };
-  if (problem.xType != CUDNN_DATA_FLOAT || std::none_of(offers.begin(), offers.end(), mayCopy) ||
-      !mayCopyLast(problem))
-    return;
-  EngineConfiguration kind;
-  kind.blocks = 1;
-  const auto graphs = makeGraphs(asking.device, EnginePart(asking.problem, kind), asking.calls);
-  for (KernelOffer& offer : offers) {
-    EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
-    if (!mayCopy(offer) || !readsCallersTensors(value)) continue;
-    value.blocks = 1;
-    ConfiguredEngine engine(asking.device, graphs, std::move(value));
-    const auto last = offerOf(problem, engine, asking.calls, asking.failures);
-    const std::size_t most = offer.workspaceBytes + offer.workspaceBytes / kMoreWorkspace;
-    if (last && last->workspaceBytes <= most + kAlignments) offer = *last;
   }
 }
 
@@ -315,27 +281,6 @@ void addLarge(const Asking& asking, std::vector<KernelOffer>& offers) {
   }
 }
 
-/// Adds the first few engines that need not be compiled, in each number of pixels of blocks, and in
-/// the fewest folded bands that fit.
-void addFirstCopied(const Asking& asking,
-                    std::size_t limitBytes,
-                    std::size_t most,
-                    std::vector<KernelOffer>& offers) {
-  const auto isFirst = [&](const KernelOffer& offer) {
-    return !offer.compiled && offer.workspaceBytes <= limitBytes;
-  };
-  const auto add = [&](const EngineConfiguration& kind) {
-    if (EnginePart(asking.problem, kind).ownBytes <= limitBytes)
-      addEngines(asking, kind, most, offers, isFirst);
-  };
-  for (const EngineConfiguration& kind : blocksOf(asking.problem)) add(kind);
-  const std::size_t before = offers.size();
-  for (const EngineConfiguration& kind : foldedParts(asking.problem)) {
-    add(kind);
-    if (offers.size() > before) return;
-  }
-}
-
 }  // namespace
 
 std::vector<KernelOffer> engineOffers(const EngineDevice& device,
@@ -367,130 +312,6 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
   }
   return kept;
-}
-
-std::vector<KernelOffer> firstEngines(const EngineDevice& device,
-                                      const Problem& problem,
-                                      std::size_t limitBytes,
-                                      std::size_t most,
-                                      Calls calls,
-                                      int* failures) {
-  std::vector<KernelOffer> first;
-  if (!hasEngines(problem) || problem.isLarge()) return first;
-  try {
-    const Asking asking{device, problem, calls, failures};
-    const auto graphs = makeGraphs(device, EnginePart(problem, {}), calls);
-    std::vector<EngineConfiguration> values = graphs.front().proposals(device, CUDNN_HEUR_MODE_A);
-    if (values.size() > kFirstKept) values.resize(kFirstKept);  // the others are mostly slow
-    for (const EngineConfiguration& value : values) {
-      if (first.size() == most) break;
-      ConfiguredEngine engine(device, graphs, value);
-      const auto offer = offerOf(problem, engine, calls, failures);
-      if (offer && offer->workspaceBytes <= limitBytes && !offer->compiled) first.push_back(*offer);
-    }
-    std::vector<KernelOffer> copied = first;
-    copyLast(asking, copied);
-    for (std::size_t i = 0; i < most && i < copied.size(); ++i)
-      if (!(copied[i].kernel == first[i].kernel) && copied[i].workspaceBytes <= limitBytes)
-        first.push_back(copied[i]);
-    addFirstCopied(asking, limitBytes, most, first);
-  } catch (const Error& error) {
-    if (failures != nullptr && !isRefusal(error.status())) ++*failures;
-  }
-  return first;
-}
-
-std::optional<Kernel> copiedChannelsLast(const Problem& problem,
-                                         Kernel kernel,
-                                         std::size_t workspaceBytes) {
-  if (kernel.source != kEngines || workspaceBytes < problem.xBytes() + problem.yBytes() ||
-      problem.isLarge() || !mayCopyLast(problem))
-    return std::nullopt;
-  EngineConfiguration value = engineConfigurationOf(kernel.id);
-  if (!readsCallersTensors(value)) return std::nullopt;
-  value.blocks = 1;
-  return Kernel{idOf(value), kernel.mathType, kEngines};
-}
-
-namespace {
-
-/// The first engine, in the first of the kinds, within the limit. Leaves out engines that cuDNN
-/// compiles: compiling takes longer than the calls that this serves. Throws Error.
-std::optional<KernelOffer> firstWithin(const Asking& asking,
-                                       std::vector<EngineConfiguration> kinds,
-                                       std::size_t limitBytes) {
-  for (EngineConfiguration& kind : kinds) {
-    const EnginePart part(asking.problem, kind);
-    if (part.ownBytes > limitBytes) continue;
-    const auto graphs = makeGraphs(asking.device, part, asking.calls);
-    for (EngineConfiguration& value : graphs.front().proposals(asking.device, CUDNN_HEUR_MODE_A)) {
-      kind.engine = value.engine;
-      kind.knobs = std::move(value.knobs);
-      ConfiguredEngine engine(asking.device, graphs, kind);
-      const auto offer = offerOf(asking.problem, engine, asking.calls, asking.failures);
-      if (!offer || offer->compiled) continue;
-      if (offer->workspaceBytes <= limitBytes) return offer;
-      if ((kind.tiles > 1 || kind.blocks > 1 || kind.sums > 1) && !asking.problem.isLarge())
-        break;  // smaller parts rather than slower engines
-    }
-  }
-  return std::nullopt;
-}
-
-/// Whether the first engine on blocks is faster than cuDNN's own on parts of the batch, without
-/// being measured. On an H200, within 64 and 256 MiB: 0.2 to 0.75 of the time, data gradients in 16
-/// bits 0.1 to 0.5. Left out are float's filter gradients (0.8 to 1.2), and, channels last, float
-/// (up to 2 times as long) and forward (0.3 to 2.3).
-bool gainsByBlocks(const Problem& problem) {
-  const bool isLast = problem.xStrides[1] == 1;
-  if (!isRounded(problem.xType)) return !isLast && problem.operation != Operation::kBackwardFilter;
-  return !isLast || problem.operation == Operation::kBackwardData ||
-         problem.operation == Operation::kBackwardFilter;
-}
-
-}  // namespace
-
-/// Offers the largest folded bands or tiles of groups that fit, else other bands, else the fewest
-/// sums.
-std::optional<KernelOffer> engineInBands(const EngineDevice& device,
-                                         const Problem& problem,
-                                         std::size_t limitBytes,
-                                         Calls calls,
-                                         int* failures) {
-  if (!hasEngines(problem)) return std::nullopt;
-  try {
-    std::vector<EngineConfiguration> kinds =
-        problem.isLarge() ? partsOfLarge(problem) : foldedParts(problem);
-    if (!problem.isLarge()) {
-      for (EngineConfiguration& kind : partsOfSample(problem)) kinds.push_back(std::move(kind));
-      EngineConfiguration kind;
-      for (kind.sums = kFewestSums; !cutToSum(problem, kind.sums).empty(); kind.sums *= 2)
-        kinds.push_back(kind);
-    }
-    return firstWithin({device, problem, calls, failures}, std::move(kinds), limitBytes);
-  } catch (const Error& error) {
-    if (failures != nullptr && !isRefusal(error.status())) ++*failures;
-  }
-  return std::nullopt;
-}
-
-/// Offers the largest blocks that exist: their engines are the fastest in float.
-std::optional<KernelOffer> engineInBlocks(const EngineDevice& device,
-                                          const Problem& problem,
-                                          std::size_t limitBytes,
-                                          Calls calls,
-                                          int* failures) {
-  const bool hasSteps = Blocking::pixelsOf(problem) > 1;
-  if (!hasSteps || !gainsByBlocks(problem) || !hasEngines(problem) || problem.isLarge())
-    return std::nullopt;
-  try {
-    std::vector<EngineConfiguration> kinds = blocksOf(problem);
-    if (kinds.size() > 1) kinds.erase(kinds.begin());
-    return firstWithin({device, problem, calls, failures}, std::move(kinds), limitBytes);
-  } catch (const Error& error) {
-    if (failures != nullptr && !isRefusal(error.status())) ++*failures;
-  }
-  return std::nullopt;
 }
 
 }  // namespace ucudnn

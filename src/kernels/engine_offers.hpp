@@ -5,9 +5,12 @@
 
 #if UCUDNN_HAS_ENGINES
 
+#include <cstddef>
+#include <functional>
 #include <optional>
 #include <vector>
 
+#include "kernels/engine_configuration.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/operation_graph.hpp"
 #include "problem/problem.hpp"
@@ -22,6 +25,31 @@ std::optional<KernelOffer> offerOf(const Problem& problem,
                                    Calls calls,
                                    int* failures,
                                    const std::vector<KernelOffer>& better = {});
+
+/// The question: the device, the problem, and the kind of calls.
+struct Asking {
+  const EngineDevice& device;
+  const Problem& problem;
+  Calls calls;
+  int* failures;
+};
+
+/// Adds the first `most` wanted engines that are offered for `kind`.
+void addEngines(const Asking& asking,
+                EngineConfiguration kind,
+                std::size_t most,
+                std::vector<KernelOffer>& offers,
+                const std::function<bool(const KernelOffer&)>& isWanted);
+
+/// Whether it computes all at once, from the caller's tensors.
+bool readsCallersTensors(const EngineConfiguration& value);
+/// Whether tensor cores want x and y channels last, and we can copy them so.
+bool mayCopyLast(const Problem& problem);
+/// Replaces engines that copy x and y channels last by the same on tensors that we copy before. Our
+/// copy takes less time (channels_last.hpp) and as much workspace. If it took more workspace, the
+/// engine would copy nothing, or not the filter, and stays as it is. Only in float: half as many
+/// bytes are copied no faster.
+void copyLast(const Asking& asking, std::vector<KernelOffer>& offers);
 
 }  // namespace ucudnn
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "kernels/blocks.hpp"
 #include "kernels/built_engine.hpp"
 #include "kernels/channels_last.hpp"
 #include "kernels/engine_calls.hpp"
@@ -36,6 +37,8 @@ constexpr int kTilePixels = 128, kFewChannels = 128;
 constexpr double kProductsOfALaunch = 1700;
 constexpr int kTriedForWaves = 8;
 constexpr double kMoreHalos = 1.05;  // what more bands must save: they copy more rows twice
+// Blocks of fewer numbers have larger ones beside them.
+constexpr int kFewInBlock = 16;
 // More bands are only for large problems.
 constexpr int kMostOffered = 256;
 // Larger bands are no faster. Nothing else bounds the bands of a large problem without a limit.
@@ -210,6 +213,21 @@ std::vector<EngineConfiguration> groupTilesOf(const Problem& problem) {
   return kinds;
 }
 
+std::vector<EngineConfiguration> blocksOf(const Problem& problem) {
+  std::vector<EngineConfiguration> kinds;
+  if (!Blocking::hasFewChannels(problem)) return kinds;
+  const auto add = [&](int pixels) {
+    if (!Blocking::exists(problem, pixels)) return;
+    kinds.emplace_back();
+    kinds.back().blocks = pixels;
+  };
+  const int smallest = Blocking::pixelsOf(problem);
+  if (smallest > 1) add(smallest);
+  if (problem.mathType != CUDNN_FMA_MATH && smallest * problem.xSizes[1] <= kFewInBlock)
+    add(4 * smallest);
+  return kinds;
+}
+
 std::vector<EngineConfiguration> foldedParts(const Problem& problem) {
   const int folds = ChannelsLast::foldsOf(problem);
   return folds == 1 ? std::vector<EngineConfiguration>() : bandsOf(problem, folds);
@@ -218,6 +236,18 @@ std::vector<EngineConfiguration> foldedParts(const Problem& problem) {
 std::vector<EngineConfiguration> partsOfSample(const Problem& problem) {
   std::vector<EngineConfiguration> kinds = groupTilesOf(problem);
   for (EngineConfiguration& kind : bandsOf(problem, 1)) kinds.push_back(std::move(kind));
+  return kinds;
+}
+
+std::vector<EngineConfiguration> sumsOf(const Problem& problem) {
+  std::vector<EngineConfiguration> kinds;
+  if (!Blocking::hasFewChannels(problem)) return kinds;
+  const std::size_t copied = problem.xBytes() + problem.yBytes(), least = leastBandBytes();
+  EngineConfiguration kind;
+  for (kind.sums = kFewestSums; !cutToSum(problem, kind.sums).empty(); kind.sums *= 2) {
+    if (copied / static_cast<std::size_t>(kind.sums) < least) break;
+    kinds.push_back(kind);
+  }
   return kinds;
 }
 

@@ -25,12 +25,22 @@ bool hasFewSamples(const Problem& problem) noexcept;
 /// Groups of one channel have engines that copy nothing. Throws Error.
 std::vector<EngineConfiguration> groupTilesOf(const Problem& problem);
 
+/// The smallest blocks of pixels, if a pixel has few channels, and, if these too have few numbers,
+/// larger ones. Larger blocks have more products with 0, which only tensor cores are fast enough
+/// for.
+std::vector<EngineConfiguration> blocksOf(const Problem& problem);
+
 /// One band, and bands, the largest first, with several columns as a pixel; empty if channels are
 /// enough for engines, or blocks (blocks.hpp) serve better. Throws Error.
 std::vector<EngineConfiguration> foldedParts(const Problem& problem);
 
 /// Tiles of groups, then bands; the largest first of each. Throws Error.
 std::vector<EngineConfiguration> partsOfSample(const Problem& problem);
+
+/// Sums of parts of the batch in float, for calls that are not measured yet: a filter gradient of
+/// 16 bits and few channels falls to cuDNN's slowest kernels else. Others were not measured. Throws
+/// Error.
+std::vector<EngineConfiguration> sumsOf(const Problem& problem);
 
 /// The parts of a large problem that are not large. Throws Error.
 std::vector<EngineConfiguration> partsOfLarge(const Problem& problem);

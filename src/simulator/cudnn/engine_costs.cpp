@@ -161,8 +161,8 @@ double copiesMs(const ConvolutionProblem& problem,
   return memoryTimeMs(2 * copiesBytes(problem, engine), device);
 }
 
-/// What the method's time has for copies that float tensors with channels last don't need. An H200
-/// copies for 0.47 of the 1.01 ms of ResNet-18's forward convolutions of 64 channels, N=128.
+/// The method's time for copies that float tensors with channels last don't need. An H200 copies
+/// for 0.47 of the 1.01 ms of ResNet-18's forward convolutions of 64 channels, N=128.
 double savedCopiesMs(const ConvolutionProblem& problem,
                      const EngineModel& engine,
                      const DeviceModel& device) {

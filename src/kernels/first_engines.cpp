@@ -1,0 +1,173 @@
+// The engines that run, or are timed, before a problem is measured: the first of cuDNN's
+// heuristics.
+#include "kernels/engines.hpp"
+
+#if UCUDNN_HAS_ENGINES
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "kernels/blocks.hpp"
+#include "kernels/engine_calls.hpp"
+#include "kernels/engine_configuration.hpp"
+#include "kernels/engine_offers.hpp"
+#include "kernels/offered_parts.hpp"
+#include "kernels/sums.hpp"
+
+namespace ucudnn {
+namespace {
+
+constexpr std::size_t kFirstAsked = 8;  // the others are mostly slow
+
+/// Adds the first few engines that need not be compiled, in each number of pixels of blocks, and in
+/// the fewest folded bands that fit.
+void addFirstCopied(const Asking& asking,
+                    std::size_t limitBytes,
+                    std::size_t most,
+                    std::vector<KernelOffer>& offers) {
+  const auto isFirst = [&](const KernelOffer& offer) {
+    return !offer.compiled && offer.workspaceBytes <= limitBytes;
+  };
+  const auto add = [&](const EngineConfiguration& kind) {
+    if (EnginePart(asking.problem, kind).ownBytes <= limitBytes)
+      addEngines(asking, kind, most, offers, isFirst);
+  };
+  for (const EngineConfiguration& kind : blocksOf(asking.problem)) add(kind);
+  const std::size_t before = offers.size();
+  for (const EngineConfiguration& kind : foldedParts(asking.problem)) {
+    add(kind);
+    if (offers.size() > before) return;
+  }
+}
+
+/// The first engine, in the first of the kinds, within the limit. Leaves out engines that cuDNN
+/// compiles: compiling takes longer than the calls that this serves. Throws Error.
+std::optional<KernelOffer> firstWithin(const Asking& asking,
+                                       std::vector<EngineConfiguration> kinds,
+                                       std::size_t limitBytes) {
+  for (EngineConfiguration& kind : kinds) {
+    const EnginePart part(asking.problem, kind);
+    if (part.ownBytes > limitBytes) continue;
+    const auto graphs = makeGraphs(asking.device, part, asking.calls);
+    for (EngineConfiguration& value : graphs.front().proposals(asking.device, CUDNN_HEUR_MODE_A)) {
+      kind.engine = value.engine;
+      kind.knobs = std::move(value.knobs);
+      ConfiguredEngine engine(asking.device, graphs, kind);
+      const auto offer = offerOf(asking.problem, engine, asking.calls, asking.failures);
+      if (!offer || offer->compiled) continue;
+      if (offer->workspaceBytes <= limitBytes) return offer;
+      if ((kind.tiles > 1 || kind.blocks > 1 || kind.sums > 1) && !asking.problem.isLarge())
+        break;  // smaller parts rather than slower engines
+    }
+  }
+  return std::nullopt;
+}
+
+/// Whether the first engine on blocks is faster than cuDNN's own on parts of the batch, without
+/// being measured. On an H200 and tensor cores, within 64 and 256 MiB, it mostly takes 0.2 to 0.9
+/// of the time (misc/results/first_layers_h200.json). Float's filter gradients take 0.8 to 1.2,
+/// channels last float up to 3.2 and forward up to 2.3 times as long. Float's data gradients first
+/// in a network, and fused calls, were not measured.
+bool gainsByBlocks(const Problem& problem) {
+  if (problem.mathType == CUDNN_FMA_MATH) return false;
+  switch (problem.operation) {
+    case Operation::kForward:
+      return problem.xStrides[1] != 1;
+    case Operation::kBackwardData:
+    case Operation::kBackwardFilter:
+      return isRounded(problem.xType);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::vector<KernelOffer> firstEngines(const EngineDevice& device,
+                                      const Problem& problem,
+                                      std::size_t limitBytes,
+                                      std::size_t most,
+                                      Calls calls,
+                                      int* failures) {
+  std::vector<KernelOffer> first;
+  if (!hasEngines(problem) || problem.isLarge()) return first;
+  try {
+    const Asking asking{device, problem, calls, failures};
+    const auto graphs = makeGraphs(device, EnginePart(problem, {}), calls);
+    std::vector<EngineConfiguration> values = graphs.front().proposals(device, CUDNN_HEUR_MODE_A);
+    if (values.size() > kFirstAsked) values.resize(kFirstAsked);
+    for (const EngineConfiguration& value : values) {
+      if (first.size() == most) break;
+      ConfiguredEngine engine(device, graphs, value);
+      const auto offer = offerOf(problem, engine, calls, failures);
+      if (offer && offer->workspaceBytes <= limitBytes && !offer->compiled) first.push_back(*offer);
+    }
+    std::vector<KernelOffer> copied = first;
+    copyLast(asking, copied);
+    for (std::size_t i = 0; i < most && i < copied.size(); ++i)
+      if (!(copied[i].kernel == first[i].kernel) && copied[i].workspaceBytes <= limitBytes)
+        first.push_back(copied[i]);
+    addFirstCopied(asking, limitBytes, most, first);
+  } catch (const Error& error) {
+    if (failures != nullptr && !isRefusal(error.status())) ++*failures;
+  }
+  return first;
+}
+
+std::optional<Kernel> copiedChannelsLast(const Problem& problem,
+                                         Kernel kernel,
+                                         std::size_t workspaceBytes) {
+  if (kernel.source != kEngines || workspaceBytes < problem.xBytes() + problem.yBytes() ||
+      problem.isLarge() || !mayCopyLast(problem))
+    return std::nullopt;
+  EngineConfiguration value = engineConfigurationOf(kernel.id);
+  if (!readsCallersTensors(value)) return std::nullopt;
+  value.blocks = 1;
+  return Kernel{idOf(value), kernel.mathType, kEngines};
+}
+
+/// Offers the largest folded bands or tiles of groups that fit, else other bands, else the fewest
+/// sums.
+std::optional<KernelOffer> engineInBands(const EngineDevice& device,
+                                         const Problem& problem,
+                                         std::size_t limitBytes,
+                                         Calls calls,
+                                         int* failures) {
+  if (!hasEngines(problem)) return std::nullopt;
+  try {
+    std::vector<EngineConfiguration> kinds =
+        problem.isLarge() ? partsOfLarge(problem) : foldedParts(problem);
+    if (!problem.isLarge()) {
+      for (EngineConfiguration& kind : partsOfSample(problem)) kinds.push_back(std::move(kind));
+      for (EngineConfiguration& kind : sumsOf(problem)) kinds.push_back(std::move(kind));
+    }
+    return firstWithin({device, problem, calls, failures}, std::move(kinds), limitBytes);
+  } catch (const Error& error) {
+    if (failures != nullptr && !isRefusal(error.status())) ++*failures;
+  }
+  return std::nullopt;
+}
+
+/// Offers the largest blocks that exist: their engines are the fastest in float.
+std::optional<KernelOffer> engineInBlocks(const EngineDevice& device,
+                                          const Problem& problem,
+                                          std::size_t limitBytes,
+                                          Calls calls,
+                                          int* failures) {
+  const bool hasSteps = Blocking::pixelsOf(problem) > 1;
+  if (!hasSteps || !gainsByBlocks(problem) || !hasEngines(problem) || problem.isLarge())
+    return std::nullopt;
+  try {
+    std::vector<EngineConfiguration> kinds = blocksOf(problem);
+    if (kinds.size() > 1) kinds.erase(kinds.begin());
+    return firstWithin({device, problem, calls, failures}, std::move(kinds), limitBytes);
+  } catch (const Error& error) {
+    if (failures != nullptr && !isRefusal(error.status())) ++*failures;
+  }
+  return std::nullopt;
+}
+
+}  // namespace ucudnn
+
+#endif
