@@ -1,18 +1,14 @@
 // The kernels that run until a problem is measured, if the call's own kernel lacks workspace.
 #include "planner/planner.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <stdexcept>
 #include <thread>
 
 #include "kernels/engines.hpp"
 #include "planner_engines_fixture.hpp"
-#include "support/operations.hpp"
 #include "support/simulator.hpp"
-#include "support/skips.hpp"
 
 namespace ucudnn::test {
 namespace {
@@ -41,31 +37,6 @@ class PlannerPartsTest : public PlannerEnginesTest {
       if (isClients(offer.kernel) && offer.workspaceBytes > 4 * kMebibyte && offer.deterministic)
         return {offer.kernel, offer.workspaceBytes};
     throw std::logic_error("no engine needs workspace");
-  }
-
-  /// The first engine that copies x and y channels last. In float it is offered on our copies.
-  OwnKernel copyingOf(const Problem& problem) const {
-    const ProblemDescriptors descriptors(problem);
-    for (const auto& offer : offeredKernels(handle_.get(), problem, descriptors.get(), true)) {
-      if (offer.kernel.source != kEngines ||
-          offer.workspaceBytes < problem.xBytes() + problem.yBytes())
-        continue;
-      EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
-      value.blocks = 0;
-      return {{idOf(value), offer.kernel.mathType, kEngines}, offer.workspaceBytes};
-    }
-    throw std::logic_error("no engine copies");
-  }
-
-  /// Of those that a client may have, the one that needs most workspace. Empty: none needs 1 MiB.
-  std::optional<OwnKernel> mostWorkspaceOf(const Problem& problem) const {
-    std::optional<OwnKernel> most;
-    const ProblemDescriptors descriptors(problem);
-    for (const auto& offer : offeredKernels(handle_.get(), problem, descriptors.get(), true))
-      if (isClients(offer.kernel) && offer.workspaceBytes >= kMebibyte &&
-          (!most || offer.workspaceBytes > most->workspaceBytes))
-        most = OwnKernel{offer.kernel, offer.workspaceBytes};
-    return most;
   }
 
   /// Not one that only μ-cuDNN puts together.
@@ -99,121 +70,6 @@ TEST_F(PlannerPartsTest, ItIsThatKernelOnPartsOfTheBatch) {
     EXPECT_EQ(call(planner, wanted).plan, found.plan) << "it is made once";
     EXPECT_EQ(measured(planner), 0);
   }
-}
-
-/// An engine that copies its tensors channels last takes longer for that than we do.
-TEST_F(PlannerPartsTest, TensorsAreCopiedForThatKernel) {
-  setArithmetic(Arithmetic::kFull);  // there are copies to blocks with it only
-  ASSERT_EQ(hasBlockCopies(), kHasBlockCopies);
-  for (const cudnnDataType_t type : {CUDNN_DATA_HALF, CUDNN_DATA_FLOAT}) {
-    Problem problem = problemOf(Operation::kForward);
-    problem.xType = problem.wType = problem.yType = type;
-    Planner planner;
-    PlanRequest wanted = request(planner, 0, problem);
-    wanted.suitsEngines = wanted.lacksWorkspace = true;
-    wanted.own = copyingOf(problem);
-    ASSERT_GE(wanted.own->workspaceBytes, problem.xBytes() + problem.yBytes());
-    wanted.limitBytes = wanted.own->workspaceBytes / 4 * 3;
-    const PlanAnswer found = call(planner, wanted);
-    ASSERT_TRUE(found.plan);
-    EXPECT_FALSE(found.plan->measured);
-    EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
-    EngineConfiguration copied = engineConfigurationOf(wanted.own->kernel.id);
-    copied.blocks = kHasBlockCopies ? 1 : 0;
-    for (const Plan::Step& step : found.plan->steps) EXPECT_EQ(step.kernel.id, idOf(copied));
-  }
-}
-
-/// The first layer of a network for images, in a layout.
-Problem firstLayer(const Problem& other, int batch, cudnnDataType_t type, bool isLast) {
-  Problem problem = other;
-  problem.xType = problem.wType = problem.yType = type;
-  problem.xSizes = {batch, 3, 112, 112, 0};
-  problem.ySizes = {batch, 64, 56, 56, 0};
-  problem.wSizes = {64, 3, 7, 7, 0};
-  problem.pads = {3, 3, 0};
-  problem.strides = {2, 2, 1};
-  const auto packed = [&](const Problem::Sizes& sizes) {
-    const std::int64_t channels = sizes[1], side = sizes[2];
-    return isLast ? Problem::Strides{channels * side * side, 1, channels * side, channels, 0}
-                  : Problem::Strides{channels * side * side, side * side, side, 1, 0};
-  };
-  problem.xStrides = packed(problem.xSizes);
-  problem.yStrides = packed(problem.ySizes);
-  problem.wFormat = isLast ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
-  return problem;
-}
-
-/// Forward with channels first, and gradients in 16 bits: the others lose by blocks.
-TEST_F(PlannerPartsTest, FewChannelsRunInBlocks) {
-  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
-  setArithmetic(Arithmetic::kFull);
-  settings_.checkKernels = false;  // in full arithmetic they take the CPU seconds
-  int inBlocks = 0, others = 0;
-  for (const cudnnDataType_t type : {CUDNN_DATA_HALF, CUDNN_DATA_FLOAT})
-    for (const bool isLast : {false, true})
-      for (const bool isFma : {false, true})
-        for (const Operation operation :
-             {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter}) {
-          constexpr int kBatch = 96;
-          Problem problem = firstLayer(problemOf(operation), kBatch, type, isLast);
-          if (isFma) problem.mathType = CUDNN_FMA_MATH;
-          Planner planner;
-          PlanRequest wanted = request(planner, 0, problem);
-          wanted.calls = CallKind::kOverwriting;
-          wanted.suitsEngines = wanted.lacksWorkspace = true;
-          const auto own = mostWorkspaceOf(problem);
-          if (!own) continue;
-          wanted.own = *own;
-          wanted.limitBytes = own->workspaceBytes / 4 * 3;
-          const PlanAnswer found = call(planner, wanted);
-          if (!found.plan) continue;
-          EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
-          const bool gains =
-              !isFma && (operation == Operation::kForward ? !isLast : type == CUDNN_DATA_HALF);
-          int samples = 0;
-          for (const Plan::Step& step : found.plan->steps) {
-            const EngineConfiguration value = engineConfigurationOf(step.kernel.id);
-            samples += step.batch * step.count;
-            // A filter gradient of 16 bits is not divided by the batch. Blocks that don't fit give
-            // way to bands.
-            EXPECT_EQ(value.blocks > 1, gains && value.bands == 1)
-                << problem.text() << ": " << toText(*found.plan);
-            EXPECT_GE(step.batch, kBatch / 4) << "few parts";
-            ++(value.blocks > 1 ? inBlocks : others);
-          }
-          EXPECT_EQ(samples, kBatch);
-        }
-  EXPECT_LE(4, inBlocks);
-  EXPECT_LE(2, others);
-}
-
-/// With channels last there are no bands.
-TEST_F(PlannerPartsTest, FilterGradientsWhoseBlocksDoNotFitAreSummed) {
-  const Problem problem =
-      firstLayer(problemOf(Operation::kBackwardFilter), 512, CUDNN_DATA_HALF, true);
-  Planner planner;
-  PlanRequest wanted = request(planner, 40 * kMebibyte, problem);
-  wanted.calls = CallKind::kOverwriting;
-  wanted.suitsEngines = wanted.lacksWorkspace = true;
-  wanted.own = mostWorkspaceOf(problem);
-  ASSERT_TRUE(wanted.own && wanted.own->workspaceBytes > wanted.limitBytes);
-  const PlanAnswer found = call(planner, wanted);
-  ASSERT_TRUE(found.plan);
-  ASSERT_EQ(found.plan->steps.size(), 1U);
-  EXPECT_LT(1, engineConfigurationOf(found.plan->steps.front().kernel.id).sums);
-  EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
-}
-
-TEST_F(PlannerPartsTest, ALookTimesBlocks) {
-  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
-  setArithmetic(Arithmetic::kFull);
-  const Problem problem =
-      firstLayer(problemOf(Operation::kBackwardFilter), 8, CUDNN_DATA_FLOAT, false);
-  const auto offers = firstOffers(handle_.get(), problem, 64 * kMebibyte, 2, Calls::kOverwriting);
-  EXPECT_TRUE(std::any_of(offers.begin(), offers.end(), [](const KernelOffer& offer) {
-    return engineConfigurationOf(offer.kernel.id).blocks > 1;
-  }));
 }
 
 /// Two samples don't fit: each runs by itself, rather than nothing.
