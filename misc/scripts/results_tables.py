@@ -286,11 +286,8 @@ def measuring():
 
 
 def runs_in_blocks(row, operation):
-    """What src/kernels/engine_offers.cpp (gainsByBlocks) lets run in blocks before it is measured."""
-    is_first = row["layout"] == "nchw"
-    if row["type"] == "float32":
-        return is_first and operation != "backward_filter"
-    return is_first or operation != "forward"
+    """What src/kernels/first_engines.cpp (gainsByBlocks) lets run in blocks before it is measured."""
+    return row["layout"] == "nchw" if operation == "forward" else row["type"] != "float32"
 
 
 def first_layers():
