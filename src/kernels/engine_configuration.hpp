@@ -34,6 +34,10 @@ struct EngineConfiguration {
   int blocks = 0;  ///< pixels that it reads as one, 0: the caller's tensors (blocks.hpp)
   int bands = 1;   ///< of tensors copied channels last, the most (channels_last.hpp)
 
+  /// Whether it computes all at once, from the caller's tensors.
+  bool readsCallersTensors() const noexcept {
+    return tiles == 1 && folds == 1 && sums == 1 && blocks == 0;
+  }
   auto all() const noexcept { return std::tie(engine, knobs, tiles, folds, sums, blocks, bands); }
   bool operator==(const EngineConfiguration& other) const noexcept { return all() == other.all(); }
   bool operator<(const EngineConfiguration& other) const noexcept { return all() < other.all(); }

@@ -135,10 +135,6 @@ void addEngines(const Asking& asking,
   }
 }
 
-bool readsCallersTensors(const EngineConfiguration& value) {
-  return value.tiles == 1 && value.folds == 1 && value.sums == 1 && value.blocks == 0;
-}
-
 bool mayCopyLast(const Problem& problem) {
   return !Blocking::hasFewChannels(problem) && isCopiedLast(problem) &&
          ChannelsLast::exists(problem, 1);
@@ -157,7 +153,7 @@ void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
   const auto graphs = makeGraphs(asking.device, EnginePart(asking.problem, kind), asking.calls);
   for (KernelOffer& offer : offers) {
     EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
-    if (!mayCopy(offer) || !readsCallersTensors(value)) continue;
+    if (!mayCopy(offer) || !value.readsCallersTensors()) continue;
     value.blocks = 1;
     ConfiguredEngine engine(asking.device, graphs, std::move(value));
     const auto last = offerOf(problem, engine, asking.calls, asking.failures);

@@ -41,8 +41,6 @@ void addEngines(const Asking& asking,
                 std::vector<KernelOffer>& offers,
                 const std::function<bool(const KernelOffer&)>& isWanted);
 
-/// Whether it computes all at once, from the caller's tensors.
-bool readsCallersTensors(const EngineConfiguration& value);
 /// Whether tensor cores want x and y channels last, and we can copy them so.
 bool mayCopyLast(const Problem& problem);
 /// Replaces engines that copy x and y channels last by the same on tensors that we copy before. Our

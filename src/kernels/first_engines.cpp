@@ -4,7 +4,6 @@
 
 #if UCUDNN_HAS_ENGINES
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -13,7 +12,6 @@
 #include "kernels/engine_configuration.hpp"
 #include "kernels/engine_offers.hpp"
 #include "kernels/offered_parts.hpp"
-#include "kernels/sums.hpp"
 
 namespace ucudnn {
 namespace {
@@ -122,7 +120,7 @@ std::optional<Kernel> copiedChannelsLast(const Problem& problem,
       problem.isLarge() || !mayCopyLast(problem))
     return std::nullopt;
   EngineConfiguration value = engineConfigurationOf(kernel.id);
-  if (!readsCallersTensors(value)) return std::nullopt;
+  if (!value.readsCallersTensors()) return std::nullopt;
   value.blocks = 1;
   return Kernel{idOf(value), kernel.mathType, kEngines};
 }

@@ -47,17 +47,6 @@ class PlannerCopiesTest : public PlannerEnginesTest {
         most = OwnKernel{offer.kernel, offer.workspaceBytes};
     return most;
   }
-
-  /// Not one that only μ-cuDNN puts together.
-  static bool isClients(Kernel kernel) {
-    if (kernel.source != kEngines) return false;
-    const EngineConfiguration value = engineConfigurationOf(kernel.id);
-    return value.tiles == 1 && value.folds == 1 && value.sums == 1 && value.blocks == 0;
-  }
-
-  static PlanAnswer call(Planner& planner, const PlanRequest& wanted) {
-    return planner.answer(wanted, Measuring::kWhenItPays);
-  }
 };
 
 /// An engine that copies its tensors channels last takes longer for that than we do.

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "changed_database.hpp"
+#include "kernels/engine_configuration.hpp"
+#include "kernels/engines.hpp"
 #include "planner_fixture.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -30,6 +32,15 @@ class PlannerEnginesTest : public PlannerTest {
       problem.addsZ = 1;
     }
     return problem;
+  }
+
+  /// Not one that only μ-cuDNN puts together.
+  static bool isClients(Kernel kernel) {
+    return kernel.source == kEngines && engineConfigurationOf(kernel.id).readsCallersTensors();
+  }
+
+  static PlanAnswer call(Planner& planner, const PlanRequest& wanted) {
+    return planner.answer(wanted, Measuring::kWhenItPays);
   }
 
   std::shared_ptr<const Plan> planBy(Planner& planner,

@@ -38,17 +38,6 @@ class PlannerPartsTest : public PlannerEnginesTest {
         return {offer.kernel, offer.workspaceBytes};
     throw std::logic_error("no engine needs workspace");
   }
-
-  /// Not one that only μ-cuDNN puts together.
-  static bool isClients(Kernel kernel) {
-    if (kernel.source != kEngines) return false;
-    const EngineConfiguration value = engineConfigurationOf(kernel.id);
-    return value.tiles == 1 && value.folds == 1 && value.sums == 1 && value.blocks == 0;
-  }
-
-  static PlanAnswer call(Planner& planner, const PlanRequest& wanted) {
-    return planner.answer(wanted, Measuring::kWhenItPays);
-  }
 };
 
 TEST_F(PlannerPartsTest, ItIsThatKernelOnPartsOfTheBatch) {
