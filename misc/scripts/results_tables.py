@@ -161,7 +161,7 @@ def programs():
         revisions.setdefault(gpu_of(name), set()).add(revision(name))
     footer = (f"One NVIDIA H200 where no other is named, PyTorch 2.11, cuDNN 9.19, {days(names)};\n"
               f"revisions {', '.join(sorted(revisions['H200']))}; on the H100\n{', '.join(sorted(revisions['H100']))}.\n"
-              "`misc/scripts/sweep_programs.py misc/scripts/one_sample_runs.txt OUT.json`; in turns on the H100:\n"
+              "`misc/scripts/sweep_programs.py misc/scripts/one_sample_runs.txt OUT.json`; in turns:\n"
               "`misc/scripts/host_paced_runs.txt`, `misc/scripts/uncapped_turns_runs.txt`. "
               "Memory is that of the newest run.")
     return table(["program", "plain ms (MiB)", "no cap", "256 MiB", "64 MiB"], [row for _, row in rows], footer)
