@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "cuda/dependent_launch.hpp"
 #include "cuda/owners.hpp"
 #include "support/fork.hpp"
 
@@ -118,8 +119,8 @@ cudaError_t launch(cudaKernel_t Kernels::*kernel,
   if (error != cudaSuccess) return error;
   Copy argument = copy;
   void* arguments[] = {&argument};
-  const auto* const function = reinterpret_cast<const void*>(kernels.of(copy.numberBytes).*kernel);
-  return cudaLaunchKernel(function, threadBlocks, threads, arguments, 0, stream);
+  return launchDependent(
+      kernels.of(copy.numberBytes).*kernel, threadBlocks, threads, arguments, stream);
 }
 
 bool isAligned(const void* memory, std::size_t bytes) noexcept {

@@ -28,6 +28,14 @@ constexpr int kResident = 4;
 constexpr int kResident = 6;
 #endif
 
+/// Each kernel begins so. It may have been launched before the kernel before it has ended
+/// (dependent_launch.hpp), and touches no memory until that has.
+__device__ void waitForInputs() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+
 /// The part that a thread block copies by way of shared memory: some channels of a row of blocks,
 /// and as many of the blocks as fit at a time. One number more in each block lets threads that
 /// write to neighbouring blocks use different banks.
@@ -232,85 +240,107 @@ using Half = std::uint16_t;
 extern "C" {
 
 __global__ void __launch_bounds__(kThreads, kResident) ucudnnToBlocks(const BlockCopy copy) {
+  waitForInputs();
   __shared__ float memory[kTile];
   copyToBlocks(copy, memory);
 }
 __global__ void __launch_bounds__(kThreads, kResident) ucudnnToBlocks16(const BlockCopy copy) {
+  waitForInputs();
   __shared__ Half memory[kTile];
   copyToBlocks(copy, memory);
 }
 __global__ void __launch_bounds__(kThreads, kResident) ucudnnFromBlocks(const BlockCopy copy) {
+  waitForInputs();
   __shared__ float memory[kTile];
   copyFromBlocks(copy, memory);
 }
 __global__ void __launch_bounds__(kThreads, kResident) ucudnnFromBlocks16(const BlockCopy copy) {
+  waitForInputs();
   __shared__ Half memory[kTile];
   copyFromBlocks(copy, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnQuadsToBlocks(const BlockCopy copy) {
+  waitForInputs();
   __shared__ Quad memory[QuadTile::kQuads];
   moveTile(QuadTile(copy, memory), true);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnQuadsFromBlocks(const BlockCopy copy) {
+  waitForInputs();
   __shared__ Quad memory[QuadTile::kQuads];
   moveTile(QuadTile(copy, memory), false);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixelsToBlocks(const BlockCopy copy) {
+  waitForInputs();
   __shared__ float memory[PixelTile<float, kFewPixels>::kNumbers];
   copyPixels(copy, true, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixelsToBlocks16(const BlockCopy copy) {
+  waitForInputs();
   __shared__ Half memory[PixelTile<Half, kFewPixels>::kNumbers];
   copyPixels(copy, true, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixelsFromBlocks(const BlockCopy copy) {
+  waitForInputs();
   __shared__ float memory[PixelTile<float, kFewPixels>::kNumbers];
   copyPixels(copy, false, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixelsFromBlocks16(const BlockCopy copy) {
+  waitForInputs();
   __shared__ Half memory[PixelTile<Half, kFewPixels>::kNumbers];
   copyPixels(copy, false, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPairsToBlocks16(const BlockCopy copy) {
+  waitForInputs();
   __shared__ std::uint32_t memory[PairTile<64>::kWords];
   copyPairs(copy, true, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPairsFromBlocks16(const BlockCopy copy) {
+  waitForInputs();
   __shared__ std::uint32_t memory[PairTile<64>::kWords];
   copyPairs(copy, false, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixels(const PixelCopies all) {
+  waitForInputs();
   __shared__ float memory[PixelTile<float, kFewPixels>::kNumbers];
   copyPixels(all, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixels16(const PixelCopies all) {
+  waitForInputs();
   __shared__ Half memory[PixelTile<Half, kFewPixels>::kNumbers];
   copyPixels(all, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPairs16(const PixelCopies all) {
+  waitForInputs();
   __shared__ std::uint32_t memory[PairTile<64>::kWords];
   copyPairs(all, memory);
 }
 __global__ void ucudnnFiltersToBlocks(const FilterCopy copy) {
+  waitForInputs();
   copyFiltersToBlocks<float>(copy);
 }
 __global__ void ucudnnFiltersToBlocks16(const FilterCopy copy) {
+  waitForInputs();
   copyFiltersToBlocks<Half>(copy);
 }
 __global__ void ucudnnFiltersFromBlocks(const FilterCopy copy) {
+  waitForInputs();
   copyFiltersFromBlocks<float>(copy);
 }
 __global__ void ucudnnFiltersFromBlocks16(const FilterCopy copy) {
+  waitForInputs();
   copyFiltersFromBlocks<Half>(copy);
 }
 __global__ void ucudnnFiltersFromFloats16(const FilterCopy copy) {
+  waitForInputs();
   roundFilters(copy);
 }
 
 __global__ void __launch_bounds__(kThreads) ucudnnToPlanes(const BlockCopy copy) {
+  waitForInputs();
   copyToPlanes(copy);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnFromPlanes(const BlockCopy copy) {
+  waitForInputs();
   copyFromPlanes(copy);
 }
 

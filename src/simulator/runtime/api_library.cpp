@@ -1,4 +1,4 @@
-// cudaLibrary* and cudaLaunchKernel, for the only device code that μ-cuDNN has: src/cuda/
+// cudaLibrary* and cudaLaunchKernelExC, for the only device code that μ-cuDNN has: src/cuda/
 // block_copy.hpp says what its kernels do. Only with all arithmetic: a sample of what lies in
 // blocks is none of the tensor.
 #include <cuda_bf16.h>
@@ -363,14 +363,24 @@ cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, co
   return finish(cudaErrorSymbolNotFound);
 }
 
-cudaError_t cudaLaunchKernel(const void* function,
-                             dim3 blocks,
-                             dim3 threads,
-                             void** arguments,
-                             size_t,
-                             cudaStream_t stream) {
+/// Knows one attribute, programmatic stream serialization, which changes no result; and no
+/// programmatic edges of graphs.
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* configuration,
+                                const void* function,
+                                void** arguments) {
   UCUDNN_SIMULATED_CALL();
   if (function == nullptr) return finish(cudaErrorInvalidDeviceFunction);
+  const dim3 blocks = configuration->gridDim, threads = configuration->blockDim;
+  const cudaStream_t stream = configuration->stream;
+  for (unsigned i = 0; i < configuration->numAttrs; ++i) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const bool mayOverlap =
+        configuration->attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization &&
+        deviceModel(thisThread().device).computeCapability >= 90 &&
+        cudaStreamIsCapturing(stream, &status) == cudaSuccess &&
+        status == cudaStreamCaptureStatusNone;
+    if (!mayOverlap) return finish(cudaErrorNotSupported);
+  }
   const bool isGrid = blocks.x > 0 && blocks.y > 0 && blocks.z > 0 && blocks.x <= INT32_MAX &&
                       blocks.y <= UINT16_MAX && blocks.z <= UINT16_MAX;
   if (!isGrid || threads.x * threads.y * threads.z > 1024)

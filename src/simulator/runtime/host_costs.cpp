@@ -39,6 +39,7 @@ constexpr Rule kRules[] = {
     {"cudaGraphUpload", 3},
     {"cudaGraphExecDestroy", 10},
     {"cudaGetDevice", 0.1},
+    {"cudaDeviceGetAttribute", 0.1},
     {"cudaSetDevice", 0.1},
     {"cudaStreamIsCapturing", 0.1},
     {"cudaStreamGet", 0.1},
