@@ -291,7 +291,8 @@ ClientNumerics numericsOf(Operation operation, cudnnBackendDescriptor_t plan) {
   const auto notes = notesOf(configurationsOf(plan).at(0));
   return {notes.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE),
           !notes.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
-          transformOf(operation, notes)};
+          transformOf(operation, notes),
+          notes.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)};
 }
 
 std::optional<Kernel> kernelOf(const Problem& problem, cudnnBackendDescriptor_t plan) {
@@ -310,6 +311,7 @@ namespace {
 /// so. The error of a transform does not matter beside their rounding, and that of short types.
 Problem problemOf(const ClientGraph& graph, const ClientNumerics& numerics) {
   Problem problem = graph.problem;
+  problem.reducedSums = numerics.reducedSums ? 1 : 0;
   const bool isFloat = problem.xType == CUDNN_DATA_FLOAT;
   if (numerics.tensorCores || (!isFloat && problem.xType != CUDNN_DATA_DOUBLE)) return problem;
   if (isFloat) problem.mathType = CUDNN_FMA_MATH;

@@ -37,6 +37,7 @@ std::shared_ptr<const ClientGraph> readGraph(const GraphValue& graph);
 struct ClientNumerics {
   bool tensorCores = false, deterministic = false;
   Transform transform = Transform::kNone;
+  bool reducedSums = false;
 };
 /// Asks cuDNN. Throws Error.
 ClientNumerics numericsOf(Operation operation, cudnnBackendDescriptor_t plan);

@@ -58,7 +58,7 @@ bool isAllowed(const Problem& problem, const EngineNotes& notes) {
   if (notes.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) &&
       problem.mathType != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION)
     return false;
-  return problem.computeType == CUDNN_DATA_HALF ||
+  return problem.computeType == CUDNN_DATA_HALF || problem.reducedSums != 0 ||
          !notes.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
 }
 

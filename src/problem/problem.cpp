@@ -298,6 +298,7 @@ std::string Problem::text() const {
   // Winograd is not written, because databases hold problems from before there were transforms.
   if (transform != Transform::kWinograd)
     result += transform == Transform::kFourier ? " transform=fourier" : " transform=none";
+  if (reducedSums != 0) result += " sums=reduced";
   return result;
 }
 
@@ -309,6 +310,7 @@ bool readProblem(Operation operation,
   problem.activation = problem.addsZ = 0;
   problem.activationValue = 0;
   problem.transform = Transform::kWinograd;
+  problem.reducedSums = 0;
   int xDimensions = 0;
   int yDimensions = 0;
   int wDimensions = 0;

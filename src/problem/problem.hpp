@@ -23,7 +23,7 @@ const char* toText(Operation operation) noexcept;
 /// How a kernel transforms its inputs before it multiplies. Later values are more exact. On an H200
 /// with FMA math the non-fused Winograd is off by 1e-5, beyond 3x3 by 1e-3; Fourier's transforms
 /// are off by 1e-6.
-enum class Transform : std::int16_t {
+enum class Transform : std::int8_t {
   kWinograd,
   kFourier,
   kNone,
@@ -50,6 +50,7 @@ struct Problem {
 
   Operation operation = Operation::kForward;
   Transform transform = Transform::kWinograd;    ///< the least exact that a kernel may have
+  std::int8_t reducedSums = 0;                   ///< 1: kernels may add up in less than computeType
   std::int32_t dimensions = 0;                   ///< of x, w and y: 3 to 5
   std::int32_t xType = 0, wType = 0, yType = 0;  ///< cudnnDataType_t
   std::int32_t wFormat = 0;                      ///< cudnnTensorFormat_t

@@ -167,6 +167,15 @@ TEST(ClientGraph, RunsByTransformsOnlyWhereTheClientsEngineDoes) {
   }
 }
 
+TEST(ClientGraph, AddsUpInLessOnlyWhereTheClientsEngineDoes) {
+  OperationValue halves = convolution();
+  halves.x.type = halves.w.type = halves.y.type = CUDNN_DATA_HALF;
+  for (const bool reduced : {false, true}) {
+    const ClientNumerics numerics{false, true, Transform::kNone, reduced};
+    EXPECT_EQ(reduced ? 1 : 0, ClientConvolution(*read(halves), numerics, 0).problem.reducedSums);
+  }
+}
+
 TEST(ClientGraph, DoublesHaveDoubleFactors) {
   OperationValue operation = convolution();
   operation.x.type = operation.w.type = operation.y.type = CUDNN_DATA_DOUBLE;

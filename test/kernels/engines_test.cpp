@@ -225,6 +225,25 @@ TEST_F(EnginesTest, FmaHasFewer) {
   EXPECT_LT(fma.size(), tf32.size());
 }
 
+// An engine that adds up in 16 bits is the client's choice alone.
+TEST_F(EnginesTest, ReducedSumsAreOfferedOnlyWhereTheClientsEngineHasThem) {
+  for (const cudnnDataType_t type : {CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16}) {
+    Problem problem = convolution(Operation::kBackwardFilter, 64, 64, 192, 27, 5);
+    problem.xType = problem.wType = problem.yType = type;
+    const auto withReduced = [&] {
+      const OperationGraph graph(device_, problem, 0, kEngineAlignment);
+      const auto all = offers(problem);
+      return std::count_if(all.begin(), all.end(), [&](const KernelOffer& offer) {
+        return notesOf(graph.configuration(device_, engineConfigurationOf(offer.kernel.id)))
+            .has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+      });
+    };
+    EXPECT_EQ(withReduced(), 0);
+    problem.reducedSums = 1;
+    EXPECT_GT(withReduced(), 0);
+  }
+}
+
 TEST(EngineNotes, TellTheTransform) {
   const auto ofFilters = [](const EngineNotes& notes) {
     return transformOf(Operation::kBackwardFilter, notes);

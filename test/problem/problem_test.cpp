@@ -68,6 +68,7 @@ std::vector<Change> changes() {
       {"activationValue", [](Problem& p) { p.activationValue = 1; }},
       {"transform fourier", [](Problem& p) { p.transform = Transform::kFourier; }},
       {"transform none", [](Problem& p) { p.transform = Transform::kNone; }},
+      {"reducedSums", [](Problem& p) { p.reducedSums = 1; }},
   };
   addEach(list, "xSizes", &Problem::xSizes);
   addEach(list, "xStrides", &Problem::xStrides);
@@ -133,7 +134,7 @@ TEST(ProblemTest, TextIsReadable) {
 }
 
 // A database knows problems by their texts: those of before must find what was measured.
-TEST(ProblemTest, TextNamesATransformOnlyWhereNotAllAreAllowed) {
+TEST(ProblemTest, TextNamesWhatKernelsMayDoOnlyWhereItIsUnusual) {
   Problem problem = sampleProblem(Operation::kBiasActivationForward);
   problem.activation = CUDNN_ACTIVATION_RELU;
   const std::string before =
@@ -145,6 +146,8 @@ TEST(ProblemTest, TextNamesATransformOnlyWhereNotAllAreAllowed) {
   EXPECT_EQ(problem.text(), before + " transform=fourier");
   problem.transform = Transform::kNone;
   EXPECT_EQ(problem.text(), before + " transform=none");
+  problem.reducedSums = 1;
+  EXPECT_EQ(problem.text(), before + " transform=none sums=reduced");
 }
 
 TEST(ProblemTest, AllowsTransformsThatAreNoLessExact) {
