@@ -99,18 +99,24 @@ class EngineSource final : public KernelSource {
 
   std::optional<KernelOffer> offerInBands(cudnnHandle_t handle,
                                           const Problem& problem,
-                                          std::size_t limitBytes,
-                                          Calls calls,
+                                          const OfferBounds& bounds,
                                           int* failures) const override {
-    return engineInBands({handle}, problem, limitBytes, calls, failures);
+    return engineInBands({handle}, problem, bounds, failures);
   }
 
-  std::optional<KernelOffer> offerInBlocks(cudnnHandle_t handle,
+  std::optional<KernelOffer> offerOnCopies(cudnnHandle_t handle,
                                            const Problem& problem,
-                                           std::size_t limitBytes,
-                                           Calls calls,
+                                           std::optional<Kernel> own,
+                                           const OfferBounds& bounds,
                                            int* failures) const override {
-    return engineInBlocks({handle}, problem, limitBytes, calls, failures);
+    return engineOnCopies({handle}, problem, own, bounds, failures);
+  }
+
+  bool copiesTensors(const Problem& problem,
+                     Kernel kernel,
+                     std::size_t workspaceBytes) const override {
+    return workspaceBytes >= problem.xBytes() + problem.yBytes() &&
+           engineConfigurationOf(kernel.id).readsCallersTensors();
   }
 
   std::vector<KernelOffer> firstOffers(cudnnHandle_t handle,

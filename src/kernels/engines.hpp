@@ -20,14 +20,13 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
 /// KernelSource::offerInBands on a device.
 std::optional<KernelOffer> engineInBands(const EngineDevice& device,
                                          const Problem& problem,
-                                         std::size_t limitBytes,
-                                         Calls calls,
+                                         const OfferBounds& bounds,
                                          int* failures);
-/// KernelSource::offerInBlocks on a device.
-std::optional<KernelOffer> engineInBlocks(const EngineDevice& device,
+/// KernelSource::offerOnCopies on a device.
+std::optional<KernelOffer> engineOnCopies(const EngineDevice& device,
                                           const Problem& problem,
-                                          std::size_t limitBytes,
-                                          Calls calls,
+                                          std::optional<Kernel> own,
+                                          const OfferBounds& bounds,
                                           int* failures);
 /// KernelSource::firstOffers on a device.
 std::vector<KernelOffer> firstEngines(const EngineDevice& device,
@@ -40,15 +39,6 @@ std::vector<KernelOffer> firstEngines(const EngineDevice& device,
 std::vector<std::vector<Kernel>> engineVariants(const EngineDevice& device,
                                                 const Problem& problem,
                                                 Kernel kernel);
-/// The engine on tensors that we copy channels last, if it seems to copy them itself: it needs so
-/// much workspace for the problem. cuDNN may not have the kernel. Throws Error.
-std::optional<Kernel> copiedChannelsLast(const Problem& problem,
-                                         Kernel kernel,
-                                         std::size_t workspaceBytes);
-#else
-inline std::optional<Kernel> copiedChannelsLast(const Problem&, Kernel, std::size_t) {
-  return std::nullopt;
-}
 #endif
 
 /// From cuDNN 9.2 on; before, it has nothing to offer.

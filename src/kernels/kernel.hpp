@@ -61,6 +61,17 @@ struct KernelTraits {
   bool compiled = false;  ///< cuDNN compiles it when it is built: 0.3 to 1.5 s
 };
 
+/// What a kernel must keep to where cuDNN's heuristics choose it.
+struct OfferBounds {
+  std::size_t limitBytes = 0;
+  bool deterministic = false;
+  Calls calls = Calls::kAll;
+
+  bool admit(const KernelTraits& kernel) const noexcept {
+    return kernel.workspaceBytes <= limitBytes && (kernel.deterministic || !deterministic);
+  }
+};
+
 /// The time of one call of a kernel.
 struct KernelTiming {
   double timeMs = 0;  ///< among many enqueued back to back

@@ -115,22 +115,25 @@ std::optional<KernelOffer> firstOffer(Offer offer) {
 
 std::optional<KernelOffer> offeredInBands(cudnnHandle_t handle,
                                           const Problem& problem,
-                                          std::size_t limitBytes,
-                                          Calls calls,
+                                          const OfferBounds& bounds,
                                           int* failures) {
   return firstOffer([&](const KernelSource& source) {
-    return source.offerInBands(handle, problem, limitBytes, calls, failures);
+    return source.offerInBands(handle, problem, bounds, failures);
   });
 }
 
-std::optional<KernelOffer> offeredInBlocks(cudnnHandle_t handle,
+std::optional<KernelOffer> offeredOnCopies(cudnnHandle_t handle,
                                            const Problem& problem,
-                                           std::size_t limitBytes,
-                                           Calls calls,
+                                           std::optional<Kernel> own,
+                                           const OfferBounds& bounds,
                                            int* failures) {
   return firstOffer([&](const KernelSource& source) {
-    return source.offerInBlocks(handle, problem, limitBytes, calls, failures);
+    return source.offerOnCopies(handle, problem, own, bounds, failures);
   });
+}
+
+bool copiesTensors(const Problem& problem, Kernel kernel, std::size_t workspaceBytes) {
+  return sourceOf(kernel).copiesTensors(problem, kernel, workspaceBytes);
 }
 
 std::vector<KernelOffer> firstOffers(cudnnHandle_t handle,

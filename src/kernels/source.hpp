@@ -61,17 +61,27 @@ class KernelSource {
   }
   /// Whether it computes a large problem (Problem::isLarge) in parts that are not.
   virtual bool divides(const Problem&, Kernel) const { return false; }
-  /// The kernel that computes the problem in parts of its samples within `limitBytes` and that
-  /// cuDNN expects to be the fastest of these. Empty if there is none.
-  virtual std::optional<KernelOffer> offerInBands(
-      cudnnHandle_t, const Problem&, std::size_t /*limitBytes*/, Calls, int* /*failures*/) const {
+  /// The kernel that computes the problem in parts of its samples and that cuDNN expects to be the
+  /// fastest of these. Empty if there is none.
+  virtual std::optional<KernelOffer> offerInBands(cudnnHandle_t,
+                                                  const Problem&,
+                                                  const OfferBounds&,
+                                                  int* /*failures*/) const {
     return std::nullopt;
   }
-  /// The same of the kernels that read blocks of pixels as one, if the problem's pixels have few
-  /// channels and the filter's step is 2 or more.
-  virtual std::optional<KernelOffer> offerInBlocks(
-      cudnnHandle_t, const Problem&, std::size_t /*limitBytes*/, Calls, int* /*failures*/) const {
+  /// The same of the kernels that run on our copies of the tensors, if these are known to gain:
+  /// blocks of pixels that have few channels, and copies in place of those that the client's own
+  /// kernel makes. `own`: that kernel, if copiesTensors.
+  virtual std::optional<KernelOffer> offerOnCopies(cudnnHandle_t,
+                                                   const Problem&,
+                                                   std::optional<Kernel> /*own*/,
+                                                   const OfferBounds&,
+                                                   int* /*failures*/) const {
     return std::nullopt;
+  }
+  /// Whether the kernel, which needs so much workspace for the problem, copies x and y.
+  virtual bool copiesTensors(const Problem&, Kernel, std::size_t /*workspaceBytes*/) const {
+    return false;
   }
   /// The first `most` kernels that cuDNN's heuristics name within `limitBytes` and that are built
   /// without a compiler, and what we make of them. Asks cuDNN for little else, so this is fast.
@@ -128,14 +138,14 @@ std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         Calls calls = Calls::kAll);
 std::optional<KernelOffer> offeredInBands(cudnnHandle_t handle,
                                           const Problem& problem,
-                                          std::size_t limitBytes,
-                                          Calls calls,
+                                          const OfferBounds& bounds,
                                           int* failures = nullptr);
-std::optional<KernelOffer> offeredInBlocks(cudnnHandle_t handle,
+std::optional<KernelOffer> offeredOnCopies(cudnnHandle_t handle,
                                            const Problem& problem,
-                                           std::size_t limitBytes,
-                                           Calls calls,
+                                           std::optional<Kernel> own,
+                                           const OfferBounds& bounds,
                                            int* failures = nullptr);
+bool copiesTensors(const Problem& problem, Kernel kernel, std::size_t workspaceBytes);
 std::vector<KernelOffer> firstOffers(cudnnHandle_t handle,
                                      const Problem& problem,
                                      std::size_t limitBytes,

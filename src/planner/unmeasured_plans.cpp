@@ -116,8 +116,8 @@ int partsWithin(const PlanRequest& request, double bytes) {
 /// Makes few parts that run within the limit, at least `count`, equal or about equal: a small rest
 /// would take nearly as long as a large part. No part is a large problem, because the kernel is
 /// slow for these. Returns false if cuDNN can't run the kernel so, or the parts would be too short.
-/// `mayRun`: cuDNN may not have the kernel at all, and is asked once. Throws Error.
-bool divide(const PlanRequest& request, Parts& parts, int count, bool mayRun = false) {
+/// Throws Error.
+bool divide(const PlanRequest& request, Parts& parts, int count) {
   const int miniBatch = request.problem.batch();
   int asked = 0, step = 1, last = miniBatch;
   count = std::max(2, count);
@@ -132,7 +132,6 @@ bool divide(const PlanRequest& request, Parts& parts, int count, bool mayRun = f
     if (!part.isLarge()) {
       if (estimatedMs(part) < kShortestMs && count > kFew) return false;
       if (parts.offer(size)) break;
-      if (mayRun && parts.leastBytes() == 0) return false;
       // The workspace of most kernels grows with the batch, from what the filter alone takes. The
       // farther the size is from one that fits, the wider the steps.
       if (parts.leastBytes() > 0) {
@@ -173,6 +172,10 @@ std::shared_ptr<const Plan> firstThatFits(const PlanRequest& request,
   return nullptr;
 }
 
+OfferBounds boundsAt(const PlanRequest& request, int batch) {
+  return {request.limitBytes, request.deterministic, request.callsAt(batch)};
+}
+
 /// A kernel that runs as many samples as it may at a time, each in bands. Null if there is none.
 /// Throws Error.
 std::shared_ptr<const Plan> inBands(const PlanRequest& request,
@@ -180,10 +183,8 @@ std::shared_ptr<const Plan> inBands(const PlanRequest& request,
                                     KernelChecks& checks) {
   const auto sizes = request.sizes();
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
-    const auto offer = offeredInBands(request.handle,
-                                      request.problem.withBatch(*size),
-                                      request.limitBytes,
-                                      request.callsAt(*size));
+    const auto offer =
+        offeredInBands(request.handle, request.problem.withBatch(*size), boundsAt(request, *size));
     if (!offer) continue;
     Parts parts(request, offer->kernel, prepared, checks);
     if (parts.addAll(*size))
@@ -192,18 +193,18 @@ std::shared_ptr<const Plan> inBands(const PlanRequest& request,
   return nullptr;
 }
 
-/// The first kernel on blocks of pixels, on few parts of the batch. Null if there is none. Throws
+/// A kernel that runs on our copies, on few parts of the batch. Null if there is none. Throws
 /// Error.
-std::shared_ptr<const Plan> inBlocks(const PlanRequest& request,
+std::shared_ptr<const Plan> onCopies(const PlanRequest& request,
                                      PreparedKernels& prepared,
                                      KernelChecks& checks) {
-  const auto sizes = request.sizes();
   const int miniBatch = request.problem.batch();
+  std::optional<Kernel> own = request.own->kernel;
+  if (!copiesTensors(request.problem, *own, request.own->workspaceBytes)) own.reset();
+  const auto sizes = request.sizes();
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
-    const auto offer = offeredInBlocks(request.handle,
-                                       request.problem.withBatch(*size),
-                                       request.limitBytes,
-                                       request.callsAt(*size));
+    const Problem part = request.problem.withBatch(*size);
+    const auto offer = offeredOnCopies(request.handle, part, own, boundsAt(request, *size));
     if (!offer) continue;
     Parts parts(request, offer->kernel, prepared, checks);
     const int large = miniBatch / (2 * *size);  // parts that don't fit
@@ -237,8 +238,8 @@ std::optional<OwnKernel> firstOfPart(const PlanRequest& request) {
   return std::nullopt;
 }
 
-/// Blocks of pixels with few channels; else the client's kernel on parts of the batch; where it has
-/// none, another's bands. Null: there are none either. Throws Error.
+/// A kernel on our copies; else the client's kernel on parts of the batch; where it has none,
+/// another's bands. Null: there are none either. Throws Error.
 std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& checks) {
   PreparedKernels prepared(request.handle, request.problem);
   if (request.problem.isLarge()) {
@@ -250,21 +251,10 @@ std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& 
         if (auto plan = parts.plan()) return plan;
     }
   }
-  if (auto plan = inBlocks(request, prepared, checks)) return plan;
+  if (auto plan = onCopies(request, prepared, checks)) return plan;
+  Parts parts(request, request.own->kernel, prepared, checks);
   const bool mayDivide = request.sizes().size() > 1;
   const int fewest = partsWithin(request, static_cast<double>(request.own->workspaceBytes));
-  // Our copies take less time than the engine's: within 64 MiB 300 shapes in half took an H200
-  // 131 ms instead of 146.
-  const auto copied =
-      mayDivide
-          ? copiedChannelsLast(request.problem, request.own->kernel, request.own->workspaceBytes)
-          : std::nullopt;
-  if (copied) {
-    Parts parts(request, *copied, prepared, checks);
-    if (divide(request, parts, fewest, true))
-      if (auto plan = parts.plan()) return plan;
-  }
-  Parts parts(request, request.own->kernel, prepared, checks);
   if (mayDivide && divide(request, parts, fewest))
     if (auto plan = parts.plan()) return plan;
   if (parts.failed()) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");

@@ -23,18 +23,28 @@ class PlannerCopiesTest : public PlannerEnginesTest {
     settings_.benchmarkShare = 0;
   }
 
-  /// The first engine that copies x and y channels last. In float it is offered on our copies.
+  /// The first engine that copies x and y channels last, as a client has it: without our copies.
   OwnKernel copyingOf(const Problem& problem) const {
     const ProblemDescriptors descriptors(problem);
     for (const auto& offer : offeredKernels(handle_.get(), problem, descriptors.get(), true)) {
-      if (offer.kernel.source != kEngines ||
-          offer.workspaceBytes < problem.xBytes() + problem.yBytes())
-        continue;
+      if (offer.kernel.source != kEngines) continue;
       EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
       value.blocks = 0;
-      return {{idOf(value), offer.kernel.mathType, kEngines}, offer.workspaceBytes};
+      const Kernel kernel{idOf(value), offer.kernel.mathType, kEngines};
+      const auto own = offeredKernel(handle_.get(), problem, nullptr, kernel);
+      if (own && copiesTensors(problem, kernel, own->workspaceBytes))
+        return {kernel, own->workspaceBytes};
     }
     throw std::logic_error("no engine copies");
+  }
+
+  /// The engine as a client has it. Empty: it is not offered.
+  std::optional<OwnKernel> offeredEngine(const Problem& problem, std::int64_t engine) const {
+    const ProblemDescriptors descriptors(problem);
+    for (const auto& offer : offeredKernels(handle_.get(), problem, descriptors.get(), true))
+      if (isClients(offer.kernel) && engineConfigurationOf(offer.kernel.id).engine == engine)
+        return OwnKernel{offer.kernel, offer.workspaceBytes};
+    return std::nullopt;
   }
 
   /// Of those that a client may have, the one that needs most workspace. Empty: none needs 1 MiB.
@@ -68,6 +78,76 @@ TEST_F(PlannerCopiesTest, TensorsAreCopiedForThatKernel) {
     EngineConfiguration copied = engineConfigurationOf(wanted.own->kernel.id);
     copied.blocks = kHasBlockCopies ? 1 : 0;
     for (const Plan::Step& step : found.plan->steps) EXPECT_EQ(step.kernel.id, idOf(copied));
+  }
+}
+
+/// A filter of one tap with a step reads every second pixel, and only those are copied: the batch
+/// need not be divided.
+TEST_F(PlannerCopiesTest, ATapWithAStepRunsWholeByTheFirstEngine) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  Problem problem = problemOf(Operation::kForward);
+  problem.xSizes = {32, 64, 28, 28, 0};
+  problem.ySizes = {32, 64, 14, 14, 0};
+  problem.wSizes = {64, 64, 1, 1, 0};
+  problem.pads = {0, 0, 0};
+  problem.strides = {2, 2, 1};
+  problem.xStrides = {64 * 784, 784, 28, 1, 0};
+  problem.yStrides = {64 * 196, 196, 14, 1, 0};
+  Planner planner;
+  PlanRequest wanted = request(planner, 0, problem);
+  wanted.suitsEngines = wanted.lacksWorkspace = true;
+  wanted.own = copyingOf(problem);
+  wanted.limitBytes = (problem.xBytes() / 4 + problem.yBytes()) / 4 * 5;
+  ASSERT_LT(wanted.limitBytes, wanted.own->workspaceBytes);
+  const PlanAnswer found = call(planner, wanted);
+  ASSERT_TRUE(found.plan);
+  ASSERT_EQ(found.plan->steps.size(), 1U);
+  EXPECT_EQ(found.plan->steps.front().batch, 32);
+  EXPECT_EQ(engineConfigurationOf(found.plan->steps.front().kernel.id).blocks, 1);
+  EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
+}
+
+/// An engine that rounds floats as it copies them would copy ours again.
+TEST_F(PlannerCopiesTest, AnEngineThatWouldCopyAgainGivesWay) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  const Problem problem = problemOf(Operation::kBackwardFilter);
+  ASSERT_EQ(problem.xType, CUDNN_DATA_FLOAT);
+  const auto own = offeredEngine(problem, 34);
+  ASSERT_TRUE(own);
+  Planner planner;
+  PlanRequest wanted = request(planner, 0, problem);
+  wanted.calls = CallKind::kOverwriting;
+  wanted.suitsEngines = wanted.lacksWorkspace = true;
+  wanted.own = own;
+  wanted.limitBytes = own->workspaceBytes / 4 * 3;
+  const PlanAnswer found = call(planner, wanted);
+  ASSERT_TRUE(found.plan);
+  for (const Plan::Step& step : found.plan->steps) {
+    const EngineConfiguration value = engineConfigurationOf(step.kernel.id);
+    EXPECT_NE(value.engine, 34);
+    EXPECT_EQ(value.blocks, 1);
+  }
+}
+
+/// The client's own engine adds up in 16 bits, and so may its parts.
+TEST_F(PlannerCopiesTest, AnEngineOfReducedSumsRunsInParts) {
+  Problem problem = problemOf(Operation::kBackwardData);
+  problem.xType = problem.wType = problem.yType = CUDNN_DATA_HALF;
+  problem.reducedSums = 1;
+  const auto own = offeredEngine(problem, 25);
+  ASSERT_TRUE(own);
+  for (const bool isDeterministic : {false, true}) {
+    Planner planner;
+    PlanRequest wanted = request(planner, 0, problem);
+    wanted.suitsEngines = wanted.lacksWorkspace = true;
+    wanted.own = own;
+    wanted.limitBytes = kMebibyte;
+    wanted.deterministic = isDeterministic;
+    const PlanAnswer found = call(planner, wanted);
+    EXPECT_TRUE(found.plan || isDeterministic);
+    if (!found.plan) continue;
+    for (const Plan::Step& step : found.plan->steps)
+      EXPECT_EQ(engineConfigurationOf(step.kernel.id).engine == 25, !isDeterministic);
   }
 }
 
@@ -149,6 +229,27 @@ TEST_F(PlannerCopiesTest, FilterGradientsWhoseBlocksDoNotFitAreSummed) {
   ASSERT_EQ(found.plan->steps.size(), 1U);
   EXPECT_LT(1, engineConfigurationOf(found.plan->steps.front().kernel.id).sums);
   EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
+}
+
+/// A slower engine rather than none, if bits must repeat.
+TEST_F(PlannerCopiesTest, TheFirstEngineIsDeterministicWhereAsked) {
+  int others = 0;
+  for (const int filters : {16, 32, 64, 96, 128, 192})
+    for (const int batch : {256, 512, 1024}) {
+      Problem problem =
+          firstLayer(problemOf(Operation::kBackwardFilter), batch, CUDNN_DATA_HALF, true);
+      problem.mathType = CUDNN_FMA_MATH;
+      problem.ySizes[1] = problem.wSizes[0] = filters;
+      problem.yStrides = {56 * 56 * filters, 1, 56 * filters, filters, 0};
+      const OfferBounds any{512 * kMebibyte, false, Calls::kOverwriting};
+      const OfferBounds repeating{any.limitBytes, true, any.calls};
+      const auto first = offeredInBands(handle_.get(), problem, any);
+      const auto found = offeredInBands(handle_.get(), problem, repeating);
+      ASSERT_TRUE(first && found);
+      EXPECT_TRUE(found->deterministic);
+      if (!first->deterministic) ++others;
+    }
+  EXPECT_LT(0, others);
 }
 
 TEST_F(PlannerCopiesTest, ALookTimesBlocks) {

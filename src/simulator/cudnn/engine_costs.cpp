@@ -83,12 +83,22 @@ std::int64_t knobValue(const EngineModel& engine,
   return 0;
 }
 
+/// Whether the engine rounds float inputs to TF32 as it copies them, so that it copies those with
+/// channels last, too. On an H200 engines of a filter's gradient that have partial sums do.
+bool roundsInputs(const ConvolutionProblem& problem, const EngineModel& engine) {
+  return engine.tensorCores && engine.space == EngineSpace::kPartials &&
+         problem.x.type == CUDNN_DATA_FLOAT;
+}
+
 /// Bytes of the tensors that the engine copies, if it copies any.
 double copiesBytes(const ConvolutionProblem& problem, const EngineModel& engine) {
   const auto copyOf = [&](const TensorShape& shape) {
     return copyBytes(shape, problem.groups() != 1);
   };
-  const double copies = copyOf(problem.x) + copyOf(problem.w) + copyOf(problem.y);
+  const double inputs = roundsInputs(problem, engine)
+                            ? tensorBytes(problem.x) + tensorBytes(problem.y)
+                            : copyOf(problem.x) + copyOf(problem.y);
+  const double copies = inputs + copyOf(problem.w);
   return engine.space == EngineSpace::kInputs ? copies - copyOf(outputShape(problem)) : copies;
 }
 
