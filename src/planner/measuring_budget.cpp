@@ -36,7 +36,8 @@ void MeasuringBudget::learnGain(Hope hope, double gain) {
   double& hoped = hopes_.at(static_cast<std::size_t>(hope));
   hoped = std::max(kLeastGain, hoped + kLearningRate * (gain - hoped));
   if (hope == Hope::kInParts)
-    lossInParts_ = std::max(kLeastGain, lossInParts_ + kLearningRate * (gain - lossInParts_));
+    lossInParts_ =
+        std::max(kLeastLossInParts, lossInParts_ + kLearningRate * (gain - lossInParts_));
 }
 
 double MeasuringBudget::expectedCostMs(double timeMs) const {

@@ -230,13 +230,13 @@ TEST(MeasuringBudgetTest, GainsAreLearnedForEachKindOfProblem) {
 TEST(MeasuringBudgetTest, ALookMayTakeWhatLooksHaveGained) {
   using Hope = MeasuringBudget::Hope;
   MeasuringBudget budget;
-  const double first = budget.lossInParts();
+  const double least = budget.lossInParts();
   budget.learnGain(Hope::kWhole, 0.5);
-  EXPECT_EQ(first, budget.lossInParts());
+  EXPECT_EQ(least, budget.lossInParts());
   for (int i = 0; i < 3; ++i) budget.learnGain(Hope::kInParts, 0.3);
-  EXPECT_LT(1.5 * first, budget.lossInParts());
+  EXPECT_LT(1.5 * least, budget.lossInParts());
   for (int i = 0; i < 50; ++i) budget.learnGain(Hope::kInParts, 0);
-  EXPECT_EQ(MeasuringBudget::kLeastGain, budget.lossInParts());
+  EXPECT_EQ(least, budget.lossInParts());
 }
 
 TEST(MeasuringBudgetTest, CostsAreLearned) {
