@@ -65,9 +65,9 @@ std::optional<KernelOffer> firstWithin(const Asking& asking,
 
 /// Whether the first engine on blocks is faster than cuDNN's own on parts of the batch, without
 /// being measured. On an H200 and tensor cores, within 64 and 256 MiB, it mostly takes 0.2 to 0.9
-/// of the time (misc/results/first_layers_h200.json). Float's filter gradients take 0.8 to 1.2,
-/// channels last float up to 3.2 and forward up to 2.3 times as long. Float's data gradients first
-/// in a network, and fused calls, were not measured.
+/// of the time (misc/results/first_layers_h200.json at 8674ede9). Float's filter gradients take 0.8
+/// to 1.2, channels last float up to 3.2 and forward up to 2.3 times as long. Float's data
+/// gradients first in a network, and fused calls, were not measured.
 bool gainsByBlocks(const Problem& problem) {
   if (problem.mathType == CUDNN_FMA_MATH) return false;
   switch (problem.operation) {
