@@ -6,8 +6,8 @@ Who records a result puts it here in the place of the older one.
 # Programs don't know which revision they run: who recorded a file said so.
 REVISIONS = {
     "unasked_parts_h200": "a5ad17a3",
-    "unasked_blocks_h200": "9f0994da",
-    "first_layers_h200": "e89cf254 and the tree before 9f0994da",
+    "unasked_copies_h200": "743f4563",
+    "first_layers_h200": "743f4563",
     "one_sample_sd15_turns_h200": "9f0994da",
     "one_sample_layers_current_h200": "e89cf254",
     "unasked_shapes_server_h200": "9c5d3ae",
@@ -244,9 +244,9 @@ BATCHES = (  # what, cap, then in each column: run, batch
 )
 
 MEASURING = (
-    ("AlexNet training, within 64 MiB", "unasked_blocks_h200", "alexnet", "ucudnn"),
+    ("AlexNet training, within 64 MiB", "unasked_copies_h200", "alexnet", "ucudnn"),
     ("AlexNet, shipped measurements", "unasked_shapes_training_h100", "alexnet", "shipped"),
-    ("ResNet-18 training, within 64 MiB", "unasked_blocks_h200", "resnet18", "ucudnn"),
+    ("ResNet-18 training, within 64 MiB", "unasked_copies_h200", "resnet18", "ucudnn"),
     ("ResNet-18, shipped measurements", "unasked_shapes_training_h100", "resnet18", "shipped"),
     ("HiFi-GAN, N=8", "unasked_shapes_training_h100", "hifigan", "ucudnn"),
     ("DeepLab training", "unasked_h100", "deeplab", "ucudnn"),
@@ -254,8 +254,6 @@ MEASURING = (
     ("R3D-18 training", "unasked_h100", "r3d18", "ucudnn"),
     ("16 widths in turn, 6 layers", "unasked_measuring_h100", "changing_sizes", "ucudnn"),
 )
-
-FIRST_LAYERS = (("ResNet", 128), ("AlexNet", 256), ("ConvNeXt", 128))  # network, N
 
 IMAGE_WIDTHS = (  # what, file, run with us
     ("no limit", "unasked_parts_h200", "shapes_ucudnn"),

@@ -285,33 +285,32 @@ def measuring():
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json`, then `misc/scripts/unasked.py OUT.json`")
 
 
-def runs_in_blocks(row, operation):
-    """What src/kernels/first_engines.cpp (gainsByBlocks) lets run in blocks before it is measured."""
-    return row["layout"] == "nchw" if operation == "forward" else row["type"] != "float32"
-
-
 def first_layers():
-    """Within 64 MiB, where blocks and parts differ by 5 %, of the networks with most samples."""
+    """Times over plain's within 64 MiB, of each layer and operation, by layout and type."""
     found = load("first_layers_h200")["runs"]
+    operations = ("forward", "backward_data", "backward_filter")
+    kinds = [(layout, kind) for layout in ("nchw", "nhwc") for kind in ("float32", "bfloat16", "float16")]
 
-    def key(row):
-        return tuple(row[each] for each in ("layer", "n", "type", "layout"))
+    def times(name):
+        return {(row["layer"], row["n"], operation, row["layout"], row["type"]): row[f"{operation}_ms"]
+                for row in found[name] for operation in operations}
 
-    parts, blocks = ({key(row): row for row in found[name]} for name in ("parts_64MiB", "blocks_64MiB"))
-    rows = []
-    for plain in found["plain"]:
-        if key(plain) not in blocks or (plain["layer"], plain["n"]) not in lists.FIRST_LAYERS:
-            continue
-        for operation in ("forward", "backward_data", "backward_filter"):
-            times = [row[f"{operation}_ms"] for row in (plain, parts[key(plain)], blocks[key(plain)])]
-            if runs_in_blocks(plain, operation) and not 0.95 < times[2] / times[1] < 1.05:
-                layout = "channels first" if plain["layout"] == "nchw" else "channels last"
-                rows.append((times[2] / times[0], [
-                    f"{plain['layer']}, N={plain['n']}", f"{plain['type'].replace('32', '')}, {layout}",
-                    operation.replace("_", " "), *map(number, times), ratio(times[2] / times[0])]))
-    rows.sort(key=lambda each: -each[0])
-    return table(["first layer of", "tensors", "operation", "plain ms", "parts ms", "blocks ms", "time"],
-                 [row for _, row in rows],
+    plain = times("plain")
+    ratios = {name: {key: ms / plain[key] for key, ms in times(name).items()} for name in ("64MiB", "256MiB")}
+    layers = list(dict.fromkeys(key[:3] for key in plain))
+    rows = [[f"{layer}, N={n}", operation.replace("_", " "),
+             *(ratio(ratios["64MiB"][(layer, n, operation, *kind)]) for kind in kinds)]
+            for layer, n, operation in layers]
+    wide = ratios["256MiB"]
+    worst = max(wide, key=wide.get)
+    mean = {name: ratio(statistics.geometric_mean(each.values())) for name, each in ratios.items()}
+    return table(["first layer of", "operation", *(f"{name}{where}" for where in ("", ", last")
+                                                  for name in ("float", "bfloat16", "half"))],
+                 rows,
+                 "Last: channels last, else first. "
+                 f"Geometric mean {mean['64MiB']}, within 256 MiB {mean['256MiB']}; the largest within 256 MiB:\n"
+                 f"{ratio(wide[worst])}: {worst[0]}, N={worst[1]}, {worst[2].replace('_', ' ')}, "
+                 f"{'half' if worst[4] == 'float16' else worst[4]}, channels {'first' if worst[3] == 'nchw' else 'last'}.\n"
                  f"One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, 2026-11-28, {revision('first_layers_h200')}.\n"
                  "`UCUDNN_BENCHMARK_SHARE=0 ucudnn run --no-database --workspace-limit 64MiB "
                  "misc/scripts/first_layers_pytorch.py`")
