@@ -9,6 +9,7 @@
 #include "kernels/channels_last.hpp"
 #include "kernels/engine_calls.hpp"
 #include "kernels/folds.hpp"
+#include "kernels/gradient_sum.hpp"
 #include "kernels/graph_operations.hpp"
 #include "kernels/kept_packs.hpp"
 #include "kernels/pixel_copies.hpp"
@@ -28,8 +29,9 @@ void require(bool exists, const char* otherwise) {
 }
 
 std::vector<Part> partsOf(const Problem& problem, const EngineConfiguration& value) {
-  std::vector<Part> parts =
-      value.sums == 1 ? cutInTiles(problem, value.tiles) : cutToSum(problem, value.sums);
+  std::vector<Part> parts = value.splits != 1 ? cutToSplit(problem, value.splits)
+                            : value.sums != 1 ? cutToSum(problem, value.sums)
+                                              : cutInTiles(problem, value.tiles);
   require(!parts.empty(), "the problem can't be cut into so many parts");
   return parts;
 }
@@ -168,6 +170,42 @@ class BuiltSums final : public BuiltEngine {
   WideFilter gradient_;
 };
 
+/// Computes parts of the batch in the caller's type, each in the place of the last.
+class BuiltSplits final : public BuiltEngine {
+ public:
+  BuiltSplits(const EnginePart& part, ConfiguredEngine& engine)
+      : BuiltEngine(part, engine),
+        parts_(part.parts),
+        sum_(part.problem.wBytes(), part.problem),
+        gradient_(part.problem) {}
+
+  /// The client's gradient is written last: until then nothing is lost.
+  cudnnStatus_t enqueue(cudnnHandle_t handle,
+                        const ConvolutionPointers& pointers,
+                        const BiasActivation*) const noexcept override {
+    if (!areFactorsForEngines(whole(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
+    cudaStream_t stream = nullptr;
+    cudnnStatus_t status = cudnn().getStream(handle, &stream);
+    const void* const memory = ownMemory(pointers);
+    for (const Part& part : parts_) {
+      ConvolutionPointers own = pointersOf(part.offsets, whole(), pointers);
+      own.w = memory;
+      if (status == CUDNN_STATUS_SUCCESS) status = execute(handle, false, own);
+      if (status != CUDNN_STATUS_SUCCESS) return status;
+      CopyList added;
+      added.add(sum_.of(memory, memory, part.offsets.adds));
+      status = statusOf(copyAll(added, stream));
+    }
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+    return gradient_.round(handle, sum_.sums(memory), pointers.beta, pointers.w);
+  }
+
+ private:
+  std::vector<Part> parts_;
+  GradientSum sum_;
+  WideFilter gradient_;
+};
+
 /// Throws Error.
 Copying copyingOf(const Problem& problem, const EngineConfiguration& value) {
   if (value.blocks == 1) {
@@ -186,41 +224,6 @@ bool sumsGradients(const Problem& problem, const EngineConfiguration& value) noe
          (value.bands > 1 || value.folds > 1);
 }
 
-/// Adds up the bands of a gradient in half or bfloat16 in float: the engine rounds each band once,
-/// and the sum is rounded once.
-class BandSum {
- public:
-  explicit BandSum(const Copying& copying) : offset_(roundUpToAlignment(copying.copies().bytes())) {
-    const Problem& band = copying.problem();
-    sum_.count = static_cast<std::int64_t>(bytes(band) / sizeof(float));
-    sum_.isBfloat16 = band.wType == CUDNN_DATA_BFLOAT16 ? 1 : 0;
-  }
-
-  /// Bytes of workspace, behind the copies.
-  static std::size_t bytes(const Problem& problem) noexcept {
-    return problem.wBytes() / elementBytes(problem.wType) * sizeof(float);
-  }
-  /// The sum begins with the band's gradient, or the gradient is added to it.
-  WideSum of(const void* w, const void* copies, bool adds) const noexcept {
-    WideSum sum = sum_;
-    sum.numbers = w;
-    sum.sums = const_cast<void*>(advance(copies, offset_));
-    sum.adds = adds ? 1 : 0;
-    return sum;
-  }
-  /// The copy of the sum to the caller's gradient. `copy` is that of a band's.
-  FilterCopy rounded(FilterCopy copy, const void* copies) const noexcept {
-    copy.blocks = const_cast<void*>(advance(copies, offset_));
-    copy.hasFloats = 1;
-    copy.isBfloat16 = sum_.isBfloat16;
-    return copy;
-  }
-
- private:
-  std::size_t offset_;
-  WideSum sum_{};
-};
-
 /// Runs on copies of the call's tensors, one band after another.
 class BuiltCopies final : public BuiltEngine {
  public:
@@ -230,7 +233,7 @@ class BuiltCopies final : public BuiltEngine {
         engineAdds_(part.engineAdds),
         addsBands_(part.addsUp) {
     if (sumsGradients(part.whole, engine.value()) && isRounded(part.whole.wType))
-      sum_.emplace(copying_);
+      sum_.emplace(copying_.copies().bytes(), copying_.problem());
   }
 
   cudnnStatus_t enqueue(cudnnHandle_t handle,
@@ -396,7 +399,7 @@ class BuiltCopies final : public BuiltEngine {
 
   Copying copying_;
   bool engineAdds_, addsBands_;
-  std::optional<BandSum> sum_;
+  std::optional<GradientSum> sum_;
 };
 
 }  // namespace
@@ -407,7 +410,10 @@ EnginePart::EnginePart(const Problem& all, const EngineConfiguration& value)
       problem(parts.front().problem),
       engineAdds(!isFused(all)),
       addsUp(parts.back().offsets.adds) {
-  if (value.sums != 1) {
+  if (value.splits != 1) {
+    engineAdds = addsUp = false;
+    ownBytes = roundUpToAlignment(problem.wBytes()) + GradientSum::bytes(problem);
+  } else if (value.sums != 1) {
     problem = inFloat(problem);
     ownBytes = CopiedTensors(problem).bytes();
   } else if (value.blocks != 0) {
@@ -416,7 +422,8 @@ EnginePart::EnginePart(const Problem& all, const EngineConfiguration& value)
     ownBytes = copying.copies().bytes();
     if (sumsGradients(all, value)) {
       addsUp = engineAdds = !isRounded(all.wType) && copying.bands() > 1;
-      if (isRounded(all.wType)) ownBytes = roundUpToAlignment(ownBytes) + BandSum::bytes(problem);
+      if (isRounded(all.wType))
+        ownBytes = roundUpToAlignment(ownBytes) + GradientSum::bytes(problem);
     } else {
       const bool writesY = all.operation == Operation::kForward && !copying.copies().hasY();
       engineAdds = engineAdds && (isRounded(all.xType) || writesY);
@@ -476,6 +483,7 @@ BackendDescriptor ConfiguredEngine::takePlan(std::size_t graph) {
 
 std::shared_ptr<const BuiltKernel> buildEngine(const EnginePart& part, ConfiguredEngine& engine) {
   const EngineConfiguration& value = engine.value();
+  if (value.splits != 1) return std::make_shared<const BuiltSplits>(part, engine);
   if (value.sums != 1) return std::make_shared<const BuiltSums>(part, engine);
   if (value.blocks != 0) return std::make_shared<const BuiltCopies>(part, engine);
   if (value.folds != 1) return std::make_shared<const BuiltFolded>(part, engine);

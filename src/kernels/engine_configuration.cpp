@@ -56,6 +56,7 @@ std::string toText(const EngineConfiguration& configuration) {
   }
   if (configuration.tiles != 1) add("_tiles=", configuration.tiles);
   if (configuration.sums != 1) add("_sums=", configuration.sums);
+  if (configuration.splits != 1) add("_splits=", configuration.splits);
   if (configuration.blocks != 0) add("_blocks=", configuration.blocks);
   if (configuration.folds != 1) add("_folds=", configuration.folds);
   if (configuration.bands != 1) add("_bands=", configuration.bands);
@@ -78,6 +79,7 @@ std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view 
   if (text.empty() || isLast("_tiles=", configuration.tiles, 2, kMostTiles) ||
       isLast("_folds=", configuration.folds, 2, kMostFolds) ||
       isLast("_sums=", configuration.sums, 2, kMostSums) ||
+      isLast("_splits=", configuration.splits, 2, kMostSums) ||
       isLast("_blocks=", configuration.blocks, 1, kMostPixels))
     return configuration;
   configuration.blocks = 0;

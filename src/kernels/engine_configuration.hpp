@@ -30,21 +30,25 @@ struct EngineConfiguration {
   // and bands need it.
   int tiles = 1;   ///< it computes a tile at a time (tiles.hpp)
   int folds = 1;   ///< columns that it reads as one: of x (folds.hpp), or of y (channels_last.hpp)
-  int sums = 1;    ///< parts of the batch that it sums in float (sums.hpp)
+  int sums = 1;    ///< parts of the batch that it computes and sums in float (sums.hpp)
+  int splits = 1;  ///< parts of the batch that it computes in the caller's type (sums.hpp)
   int blocks = 0;  ///< pixels that it reads as one, 0: the caller's tensors (blocks.hpp)
   int bands = 1;   ///< of tensors copied channels last, the most (channels_last.hpp)
 
   /// Whether it computes all at once, from the caller's tensors.
   bool readsCallersTensors() const noexcept {
-    return tiles == 1 && folds == 1 && sums == 1 && blocks == 0;
+    return tiles == 1 && folds == 1 && sums == 1 && splits == 1 && blocks == 0;
   }
-  auto all() const noexcept { return std::tie(engine, knobs, tiles, folds, sums, blocks, bands); }
+  auto all() const noexcept {
+    return std::tie(engine, knobs, tiles, folds, sums, splits, blocks, bands);
+  }
   bool operator==(const EngineConfiguration& other) const noexcept { return all() == other.all(); }
   bool operator<(const EngineConfiguration& other) const noexcept { return all() < other.all(); }
 };
 
-/// Like cuDNN's logs: "eng46_k2=0_k5=2_k14=3", followed by "_tiles=2", "_folds=2", "_sums=2" or
-/// "_blocks=2" if there are 2. "_blocks=1" says that the tensors are copied channels last, and
+/// Like cuDNN's logs: "eng46_k2=0_k5=2_k14=3", followed by "_tiles=2", "_folds=2", "_sums=2",
+/// "_splits=2" or "_blocks=2" if there are 2. "_blocks=1" says that the tensors are copied channels
+/// last, and
 /// "_folds=4" and "_bands=2" may follow.
 std::string toText(const EngineConfiguration& configuration);
 /// Empty if the text is not of that form.

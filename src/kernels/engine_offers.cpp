@@ -46,6 +46,7 @@ constexpr int kKeptOfOneEngine = 2;
 constexpr int kUseTexture = 3;  // CUDNN_KNOB_TYPE_USE_TEX, which cuDNN 9 has deprecated
 
 constexpr std::size_t kKeptBlocked = 4;
+constexpr std::size_t kKeptSplit = 2;
 // Our copies may take so much more workspace than an engine's: 1/64 of it, and some alignments.
 constexpr std::size_t kMoreWorkspace = 64, kAlignments = std::size_t{4} << 10;
 
@@ -135,6 +136,10 @@ void addEngines(const Asking& asking,
   }
 }
 
+bool isMoreByACopy(std::size_t workspaceBytes, std::size_t enginesBytes) noexcept {
+  return workspaceBytes > enginesBytes + enginesBytes / kMoreWorkspace + kAlignments;
+}
+
 bool mayCopyLast(const Problem& problem) {
   return !Blocking::hasFewChannels(problem) && isCopiedLast(problem) &&
          ChannelsLast::exists(problem, 1);
@@ -157,8 +162,7 @@ void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
     value.blocks = 1;
     ConfiguredEngine engine(asking.device, graphs, std::move(value));
     const auto last = offerOf(problem, engine, asking.calls, asking.failures);
-    const std::size_t most = offer.workspaceBytes + offer.workspaceBytes / kMoreWorkspace;
-    if (last && last->workspaceBytes <= most + kAlignments) offer = *last;
+    if (last && !isMoreByACopy(last->workspaceBytes, offer.workspaceBytes)) offer = *last;
   }
 }
 
@@ -217,8 +221,8 @@ void addFolded(const Asking& asking, std::vector<KernelOffer>& offers) {
   addEngines(asking, kind, kFirstKept, offers, any);
 }
 
-/// Adds engines that sum parts of the batch in float, if the best ones copy x or y and parts need
-/// less workspace. Only the best one of each number of parts, because they are the last resort.
+/// Adds engines on parts of the batch, if the best ones copy x or y and parts need less workspace.
+/// Only the best one of each number of sums in float, because they are the last resort.
 void addSums(const Asking& asking, std::vector<KernelOffer>& offers) {
   const Problem& problem = asking.problem;
   if (offers.empty() || cutToSum(problem, kFewestSums).empty()) return;
@@ -228,6 +232,8 @@ void addSums(const Asking& asking, std::vector<KernelOffer>& offers) {
   for (const KernelOffer& offer : offers)
     if (offer.workspaceBytes >= copy) least = std::min(least, offer.workspaceBytes);
   const auto isDeterministic = [](const KernelOffer& offer) { return offer.deterministic; };
+  for (const EngineConfiguration& split : splitsOf(problem))
+    addEngines(asking, split, kKeptSplit, offers, isDeterministic);
   EngineConfiguration kind;
   for (kind.sums = kFewestSums; !cutToSum(problem, kind.sums).empty(); kind.sums *= 2) {
     const std::size_t before = offers.size();

@@ -41,6 +41,9 @@ void addEngines(const Asking& asking,
                 std::vector<KernelOffer>& offers,
                 const std::function<bool(const KernelOffer&)>& isWanted);
 
+/// Whether an engine that needs `workspaceBytes` on our copies copies something that it does not
+/// copy on the caller's tensors, where it needs `enginesBytes`.
+bool isMoreByACopy(std::size_t workspaceBytes, std::size_t enginesBytes) noexcept;
 /// Whether tensor cores want x and y channels last, and we can copy them so.
 bool mayCopyLast(const Problem& problem);
 /// Replaces engines that copy x and y channels last by the same on tensors that we copy before. Our

@@ -239,16 +239,34 @@ std::vector<EngineConfiguration> partsOfSample(const Problem& problem) {
   return kinds;
 }
 
-std::vector<EngineConfiguration> sumsOf(const Problem& problem) {
+namespace {
+
+/// Parts of the batch of a problem with few channels, in numbers from `fewest` on, kept in
+/// `number`.
+template <typename Cut>
+std::vector<EngineConfiguration> partsOfBatch(const Problem& problem,
+                                              int EngineConfiguration::*number,
+                                              int fewest,
+                                              Cut cut) {
   std::vector<EngineConfiguration> kinds;
   if (!Blocking::hasFewChannels(problem)) return kinds;
   const std::size_t copied = problem.xBytes() + problem.yBytes(), least = leastBandBytes();
-  EngineConfiguration kind;
-  for (kind.sums = kFewestSums; !cutToSum(problem, kind.sums).empty(); kind.sums *= 2) {
-    if (copied / static_cast<std::size_t>(kind.sums) < least) break;
-    kinds.push_back(kind);
+  for (int parts = fewest; !cut(problem, parts).empty(); parts *= 2) {
+    if (copied / static_cast<std::size_t>(parts) < least) break;
+    kinds.emplace_back();
+    kinds.back().*number = parts;
   }
   return kinds;
+}
+
+}  // namespace
+
+std::vector<EngineConfiguration> splitsOf(const Problem& problem) {
+  return partsOfBatch(problem, &EngineConfiguration::splits, 2, cutToSplit);
+}
+
+std::vector<EngineConfiguration> sumsOf(const Problem& problem) {
+  return partsOfBatch(problem, &EngineConfiguration::sums, kFewestSums, cutToSum);
 }
 
 std::vector<EngineConfiguration> partsOfLarge(const Problem& problem) {

@@ -37,6 +37,10 @@ std::vector<EngineConfiguration> foldedParts(const Problem& problem);
 /// Tiles of groups, then bands; the largest first of each. Throws Error.
 std::vector<EngineConfiguration> partsOfSample(const Problem& problem);
 
+/// Parts of the batch of a filter gradient of 16 bits and few channels, whose engines copy x and y
+/// to read more channels; the fewest first. Throws Error.
+std::vector<EngineConfiguration> splitsOf(const Problem& problem);
+
 /// Sums of parts of the batch in float, for calls that are not measured yet: a filter gradient of
 /// 16 bits and few channels falls to cuDNN's slowest kernels else. Others were not measured. Throws
 /// Error.

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "cuda/block_copy.hpp"
 #include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
 
@@ -55,6 +56,12 @@ std::vector<Part> cutToSum(const Problem& problem, int parts) {
       y / count > kMostElements || problem.wBytes() / elementBytes(type) > kMostElements)
     return {};
   return cutEqually(Part(problem), Direction::kBatch, parts);
+}
+
+std::vector<Part> cutToSplit(const Problem& problem, int parts) {
+  std::vector<Part> cut = cutToSum(problem, parts);
+  if (!cut.empty() && !hasBlockCopies()) cut.clear();
+  return cut;
 }
 
 Problem inFloat(const Problem& part) noexcept {

@@ -1,6 +1,8 @@
-// How a filter gradient in half or bfloat16 is computed in parts of the batch. Without copies each
-// part would round what it adds: for such tensors and a float gradient, cuDNN 9.19 has only a few
-// engines, which are compiled at run time. So parts of x and y are copied to float.
+// How a filter gradient in half or bfloat16 is computed in parts of the batch. If the engine added
+// the parts, it would round each sum: for such tensors and a float gradient, cuDNN 9.19 has only a
+// few engines, which are compiled at run time. So either parts of x and y are copied to float, and
+// the sum is rounded once; or the engine writes each part in the caller's type, rounded once, and
+// we add these in float, as for bands (channels_last.hpp). The latter copies nothing.
 #pragma once
 
 #include <vector>
@@ -14,6 +16,10 @@ namespace ucudnn {
 /// Equal parts of the batch. x and y have no gaps, and neither have their parts, which are as
 /// aligned as calls of engines are. Empty: there are none.
 std::vector<Part> cutToSum(const Problem& problem, int parts);
+
+/// The same parts, to be computed in the caller's type. Empty also where our copies can't run.
+/// Throws Error: that can't be found out now.
+std::vector<Part> cutToSplit(const Problem& problem, int parts);
 
 /// A part in float; all parts use the same memory. TF32 holds every value of half and bfloat16, so
 /// products are as exact as theirs. The sum is rounded once.

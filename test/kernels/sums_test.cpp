@@ -1,11 +1,12 @@
-// Filter gradients whose engines compute parts of the batch in float, against the undivided ones
-// and against sums in double: on the simulator, and on a GPU.
+// Filter gradients whose engines compute parts of the batch, in float or in the caller's type,
+// against the undivided ones and against sums in double: on the simulator, and on a GPU.
 #include "kernels/sums.hpp"
 
 #include <string>
 #include <vector>
 
 #include "device_kernels.hpp"
+#include "support/skips.hpp"
 
 namespace ucudnn {
 namespace {
@@ -73,6 +74,14 @@ class SumsTest : public DeviceKernelsTest {
     }
     return found;
   }
+  std::vector<KernelOffer> splitOffers(const Problem& problem, int parts) {
+    std::vector<KernelOffer> found;
+    for (EngineConfiguration value : engines(problem.withBatch(problem.batch() / parts))) {
+      value.splits = parts;
+      if (const auto offer = offerOf(problem, value)) found.push_back(*offer);
+    }
+    return found;
+  }
 
   /// All of one number.
   static std::vector<char> filled(std::size_t bytes, std::int32_t type, float number) {
@@ -111,6 +120,27 @@ TEST_P(SumNumericsTest, TheyAreTheUndividedResult) {
   }
 }
 
+/// Each part is rounded once: by 2^-9 of itself in bfloat16. Parts may be larger than their sum.
+TEST_P(SumNumericsTest, SplitsAreTheUndividedResultButForOneRounding) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  const Problem problem = GetParam().problem;
+  const auto plain = offerOf(problem, engines(problem).front());
+  ASSERT_TRUE(plain);
+  for (const int parts : {2, 4, 8}) {
+    const auto split = splitOffers(problem, parts);
+    EXPECT_FALSE(split.empty());
+    for (const KernelOffer& offer : split) {
+      SCOPED_TRACE(toText(problem.operation, offer.kernel));
+      EXPECT_FALSE(offer.anyCall);
+      EXPECT_GE(offer.workspaceBytes, 3 * problem.wBytes());
+      for (const bool adds : {false, true})
+        EXPECT_LE(distance(run(problem, offer, adds), run(problem, *plain, adds), problem.wType),
+                  problem.wType == CUDNN_DATA_BFLOAT16 ? 8e-3 : 1e-3)
+            << (adds ? "adds" : "overwrites");
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases,
                          SumNumericsTest,
                          ::testing::ValuesIn(sumCases()),
@@ -131,6 +161,30 @@ TEST_F(SumsTest, ManySamplesAreRoundedOnce) {
         distance(
             run(problem, offers(problem, parts).front(), false, ones), expected, problem.wType),
         0)
+        << parts;
+}
+
+/// A part of ones is exact, and so is their sum in float.
+TEST_F(SumsTest, SplitsAreAddedUpInFloat) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  const Problem problem = gradient(CUDNN_DATA_BFLOAT16, false, 64);
+  Values ones(problem);
+  ones.x = filled(problem.xBytes(), problem.xType, 1);
+  ones.y = filled(problem.yBytes(), problem.yType, 0);
+  // The pixel in the middle of each sample meets all taps. Two samples are 9, and bfloat16 holds no
+  // odd numbers beyond 256.
+  const std::size_t pixels = problem.yBytes() / 2 / 64 / 16, middle = pixels / 2 + 4;
+  for (std::size_t plane = 0; plane < 64 * 16; ++plane)
+    setNumber(ones.y, plane * pixels + middle, problem.yType, 4.5F);
+  const auto exact = gradientOf(problem, ones);
+  std::vector<char> expected(problem.wBytes());
+  for (std::size_t i = 0; i < exact.size(); ++i)
+    setNumber(expected, i, problem.wType, static_cast<float>(exact[i]));
+  for (const int parts : {4, 32})
+    EXPECT_EQ(distance(run(problem, splitOffers(problem, parts).front(), false, ones),
+                       expected,
+                       problem.wType),
+              0)
         << parts;
 }
 
@@ -174,6 +228,7 @@ TEST_F(SumsTest, WhatCannotBeSummedIsRefused) {
   const Problem own = changed([](P) {});
   for (const int parts : {2, 4, 8})
     EXPECT_EQ(cutToSum(own, parts).size(), static_cast<std::size_t>(parts));
+  EXPECT_EQ(cutToSplit(own, 4).size(), kHasBlockCopies ? 4U : 0U);
   for (const int parts : {-2, 0, 1, 3, 16, 64}) EXPECT_TRUE(cutToSum(own, parts).empty());
   const std::vector<Problem> others{
       changed([](P p) { p.operation = Operation::kForward; }),
@@ -196,7 +251,10 @@ TEST_F(SumsTest, WhatCannotBeSummedIsRefused) {
         setSizes(p, 1, 16, false);
       })};
   for (const Problem& problem : others)
-    for (const int parts : {2, 4}) EXPECT_TRUE(cutToSum(problem, parts).empty());
+    for (const int parts : {2, 4}) {
+      EXPECT_TRUE(cutToSum(problem, parts).empty());
+      EXPECT_TRUE(cutToSplit(problem, parts).empty());
+    }
   EngineConfiguration value = engines(own).front();
   value.sums = 16;
   EXPECT_FALSE(offerOf(own, value));
