@@ -29,7 +29,7 @@ constexpr int kResident = 6;
 #endif
 
 /// Each kernel begins so. It may have been launched before the kernel before it has ended
-/// (dependent_launch.hpp), and touches no memory until that has.
+/// (dependent_launch.hpp: from this capability on), and touches no memory until that has.
 __device__ void waitForInputs() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();

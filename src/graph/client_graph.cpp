@@ -311,7 +311,7 @@ namespace {
 /// so. The error of a transform does not matter beside their rounding, and that of short types.
 Problem problemOf(const ClientGraph& graph, const ClientNumerics& numerics) {
   Problem problem = graph.problem;
-  problem.reducedSums = numerics.reducedSums ? 1 : 0;
+  problem.reducedSums = numerics.reducedSums && problem.computeType != CUDNN_DATA_HALF ? 1 : 0;
   const bool isFloat = problem.xType == CUDNN_DATA_FLOAT;
   if (numerics.tensorCores || (!isFloat && problem.xType != CUDNN_DATA_DOUBLE)) return problem;
   if (isFloat) problem.mathType = CUDNN_FMA_MATH;

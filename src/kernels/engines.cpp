@@ -107,9 +107,8 @@ class EngineSource final : public KernelSource {
   std::optional<KernelOffer> offerOnCopies(cudnnHandle_t handle,
                                            const Problem& problem,
                                            std::optional<Kernel> own,
-                                           const OfferBounds& bounds,
-                                           int* failures) const override {
-    return engineOnCopies({handle}, problem, own, bounds, failures);
+                                           const OfferBounds& bounds) const override {
+    return engineOnCopies({handle}, problem, own, bounds);
   }
 
   bool copiesTensors(const Problem& problem,

@@ -26,8 +26,7 @@ std::optional<KernelOffer> engineInBands(const EngineDevice& device,
 std::optional<KernelOffer> engineOnCopies(const EngineDevice& device,
                                           const Problem& problem,
                                           std::optional<Kernel> own,
-                                          const OfferBounds& bounds,
-                                          int* failures);
+                                          const OfferBounds& bounds);
 /// KernelSource::firstOffers on a device.
 std::vector<KernelOffer> firstEngines(const EngineDevice& device,
                                       const Problem& problem,

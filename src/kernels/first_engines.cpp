@@ -40,13 +40,19 @@ void addFirstCopied(const Asking& asking,
 }
 
 /// The first engine, in the first of the kinds, within the bounds. Leaves out engines that cuDNN
-/// compiles: compiling takes longer than the calls that this serves. Throws Error.
+/// compiles: compiling takes longer than the calls that this serves. Where the first engine needs
+/// too much workspace, the next kind's parts are smaller; only if none fits, a slower engine runs,
+/// in `slower`. Throws Error.
 std::optional<KernelOffer> firstWithin(const Asking& asking,
                                        std::vector<EngineConfiguration> kinds,
-                                       const OfferBounds& bounds) {
+                                       const OfferBounds& bounds,
+                                       std::optional<KernelOffer>* slower) {
   for (EngineConfiguration& kind : kinds) {
     const EnginePart part(asking.problem, kind);
     if (part.ownBytes > bounds.limitBytes) continue;
+    const bool mayWait =
+        kind.bands == 1 && !kind.readsCallersTensors() && !asking.problem.isLarge();
+    bool isFirst = true;
     const auto graphs = makeGraphs(asking.device, part, asking.calls);
     for (EngineConfiguration& value : graphs.front().proposals(asking.device, CUDNN_HEUR_MODE_A)) {
       kind.engine = value.engine;
@@ -54,10 +60,15 @@ std::optional<KernelOffer> firstWithin(const Asking& asking,
       ConfiguredEngine engine(asking.device, graphs, kind);
       const auto offer = offerOf(asking.problem, engine, asking.calls, asking.failures);
       if (!offer || offer->compiled) continue;
-      if (bounds.admit(*offer)) return offer;
-      if ((kind.tiles > 1 || kind.blocks > 0 || kind.sums > 1) && !asking.problem.isLarge() &&
-          offer->workspaceBytes > bounds.limitBytes)
-        break;  // smaller parts rather than slower engines
+      if (bounds.admit(*offer)) {
+        if (isFirst) return offer;
+        if (slower != nullptr && !*slower) *slower = offer;
+        break;
+      }
+      if (mayWait && offer->workspaceBytes > bounds.limitBytes) {
+        isFirst = false;
+        if (slower == nullptr || *slower) break;
+      }
     }
   }
   return std::nullopt;
@@ -90,10 +101,25 @@ std::vector<EngineConfiguration> firstBlocksOf(const Problem& problem) {
   return kinds;
 }
 
+/// Whether the engine copies our copies: on the caller's tensors it needs less workspace.
+bool copiesAgain(const Asking& asking,
+                 Kernel own,
+                 const EnginePart& copied,
+                 std::size_t workspaceBytes) {
+  // Partial sums and transforms may need as much, in small batches.
+  if (workspaceBytes < copied.ownBytes + copied.problem.xBytes() + copied.problem.yBytes())
+    return false;
+  const EnginePart part(asking.problem, {});
+  const auto graphs = makeGraphs(asking.device, part, asking.calls);
+  ConfiguredEngine engine(asking.device, graphs, engineConfigurationOf(own.id));
+  const auto offer = offerOf(asking.problem, engine, asking.calls, asking.failures);
+  return offer && isMoreByACopy(workspaceBytes, offer->workspaceBytes);
+}
+
 /// The client's own engine on copies channels last, or the first engine where those are of another
 /// problem, or where its own engine copies them again (TF32 engines that round what they copy). On
 /// an H200 within 64 MiB such filter gradients take 0.3 to 0.6 of the time so, and 1x1 filters with
-/// a step 0.5 to 1.0. Elsewhere the first engine is as often slower.
+/// a step 0.5 to 1.0. Elsewhere the first engine is as often slower. Throws Error.
 std::optional<KernelOffer> onChannelsLast(const Asking& asking,
                                           Kernel own,
                                           const OfferBounds& bounds) {
@@ -109,13 +135,15 @@ std::optional<KernelOffer> onChannelsLast(const Asking& asking,
     value.blocks = 1;
     ConfiguredEngine engine(asking.device, graphs, std::move(value));
     const auto offer = offerOf(problem, engine, asking.calls, asking.failures);
-    if (!offer) return std::nullopt;
-    const std::size_t again = part.problem.xBytes() + part.problem.yBytes();
-    if (offer->workspaceBytes < part.ownBytes + again)
+    if (!offer) throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the engine does not run channels last");
+    if (!copiesAgain(asking, own, part, offer->workspaceBytes))
       return bounds.admit(*offer) ? offer : std::nullopt;
-    if (auto folded = foldedParts(problem); !folded.empty()) kinds = std::move(folded);
+    auto folded = foldedParts(problem);
+    if (!hasFewSamples(problem) && folded.size() > 1)
+      folded.erase(folded.begin() + 1, folded.end());
+    if (!folded.empty()) kinds = std::move(folded);
   }
-  return firstWithin(asking, std::move(kinds), bounds);
+  return firstWithin(asking, std::move(kinds), bounds, nullptr);
 }
 
 }  // namespace
@@ -151,8 +179,8 @@ std::vector<KernelOffer> firstEngines(const EngineDevice& device,
   return first;
 }
 
-/// Offers the largest folded bands or tiles of groups that fit, else other bands, else the fewest
-/// sums.
+/// Offers the fewest splits that fit, else the largest folded bands or tiles of groups, else other
+/// bands, else the fewest sums.
 std::optional<KernelOffer> engineInBands(const EngineDevice& device,
                                          const Problem& problem,
                                          const OfferBounds& bounds,
@@ -160,12 +188,16 @@ std::optional<KernelOffer> engineInBands(const EngineDevice& device,
   if (!hasEngines(problem)) return std::nullopt;
   try {
     std::vector<EngineConfiguration> kinds =
-        problem.isLarge() ? partsOfLarge(problem) : foldedParts(problem);
+        problem.isLarge() ? partsOfLarge(problem) : splitsOf(problem);
     if (!problem.isLarge()) {
+      for (EngineConfiguration& kind : foldedParts(problem)) kinds.push_back(std::move(kind));
       for (EngineConfiguration& kind : partsOfSample(problem)) kinds.push_back(std::move(kind));
       for (EngineConfiguration& kind : sumsOf(problem)) kinds.push_back(std::move(kind));
     }
-    return firstWithin({device, problem, bounds.calls, failures}, std::move(kinds), bounds);
+    std::optional<KernelOffer> slower;
+    const Asking asking{device, problem, bounds.calls, failures};
+    const auto first = firstWithin(asking, std::move(kinds), bounds, &slower);
+    return first ? first : slower;
   } catch (const Error& error) {
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
   }
@@ -175,18 +207,23 @@ std::optional<KernelOffer> engineInBands(const EngineDevice& device,
 std::optional<KernelOffer> engineOnCopies(const EngineDevice& device,
                                           const Problem& problem,
                                           std::optional<Kernel> own,
-                                          const OfferBounds& bounds,
-                                          int* failures) {
+                                          const OfferBounds& bounds) {
   if (!hasEngines(problem) || problem.isLarge()) return std::nullopt;
+  int failures = 0;
+  std::optional<KernelOffer> found;
+  const Asking asking{device, problem, bounds.calls, &failures};
+  auto blocks = firstBlocksOf(problem);
+  if (blocks.empty() && (!own || !mayCopyLast(problem)))
+    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "copies gain nothing");
   try {
-    const Asking asking{device, problem, bounds.calls, failures};
-    if (auto blocks = firstBlocksOf(problem); !blocks.empty())
-      return firstWithin(asking, std::move(blocks), bounds);
-    if (own && mayCopyLast(problem)) return onChannelsLast(asking, *own, bounds);
+    found = blocks.empty() ? onChannelsLast(asking, *own, bounds)
+                           : firstWithin(asking, std::move(blocks), bounds, nullptr);
   } catch (const Error& error) {
-    if (failures != nullptr && !isRefusal(error.status())) ++*failures;
+    if (failures == 0) throw;
   }
-  return std::nullopt;
+  if (!found && failures > 0)
+    throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");
+  return found;
 }
 
 }  // namespace ucudnn

@@ -125,10 +125,9 @@ std::optional<KernelOffer> offeredInBands(cudnnHandle_t handle,
 std::optional<KernelOffer> offeredOnCopies(cudnnHandle_t handle,
                                            const Problem& problem,
                                            std::optional<Kernel> own,
-                                           const OfferBounds& bounds,
-                                           int* failures) {
+                                           const OfferBounds& bounds) {
   return firstOffer([&](const KernelSource& source) {
-    return source.offerOnCopies(handle, problem, own, bounds, failures);
+    return source.offerOnCopies(handle, problem, own, bounds);
   });
 }
 

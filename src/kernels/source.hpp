@@ -71,12 +71,12 @@ class KernelSource {
   }
   /// The same of the kernels that run on our copies of the tensors, if these are known to gain:
   /// blocks of pixels that have few channels, and copies in place of those that the client's own
-  /// kernel makes. `own`: that kernel, if copiesTensors.
+  /// kernel makes. `own`: that kernel, if copiesTensors. Empty: a smaller batch may have one.
+  /// Throws Error: no batch has one (isRefusal), or that can't be found out now.
   virtual std::optional<KernelOffer> offerOnCopies(cudnnHandle_t,
                                                    const Problem&,
                                                    std::optional<Kernel> /*own*/,
-                                                   const OfferBounds&,
-                                                   int* /*failures*/) const {
+                                                   const OfferBounds&) const {
     return std::nullopt;
   }
   /// Whether the kernel, which needs so much workspace for the problem, copies x and y.
@@ -143,8 +143,7 @@ std::optional<KernelOffer> offeredInBands(cudnnHandle_t handle,
 std::optional<KernelOffer> offeredOnCopies(cudnnHandle_t handle,
                                            const Problem& problem,
                                            std::optional<Kernel> own,
-                                           const OfferBounds& bounds,
-                                           int* failures = nullptr);
+                                           const OfferBounds& bounds);
 bool copiesTensors(const Problem& problem, Kernel kernel, std::size_t workspaceBytes);
 std::vector<KernelOffer> firstOffers(cudnnHandle_t handle,
                                      const Problem& problem,

@@ -193,26 +193,40 @@ std::shared_ptr<const Plan> inBands(const PlanRequest& request,
   return nullptr;
 }
 
+/// The kernel of the largest part of the batch that has one on our copies within the limit, and
+/// that part's samples. Few sizes are asked about: each costs about a millisecond. Throws Error.
+std::optional<std::pair<KernelOffer, int>> offerOnCopies(const PlanRequest& request) {
+  std::optional<Kernel> own = request.own->kernel;
+  if (request.problem.isLarge() ||
+      !copiesTensors(request.problem, *own, request.own->workspaceBytes))
+    own.reset();
+  const bool mayDivide = request.sizes().size() > 1;
+  const auto sizes = sizesFor(
+      request.problem, mayDivide ? BatchSizePolicy::kPowerOfTwo : BatchSizePolicy::kUndivided);
+  try {
+    for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
+      const Problem part = request.problem.withBatch(*size);
+      if (const auto offer = offeredOnCopies(request.handle, part, own, boundsAt(request, *size)))
+        return std::make_pair(*offer, *size);
+    }
+  } catch (const Error& error) {
+    if (!isRefusal(error.status())) throw;
+  }
+  return std::nullopt;
+}
+
 /// A kernel that runs on our copies, on few parts of the batch. Null if there is none. Throws
 /// Error.
 std::shared_ptr<const Plan> onCopies(const PlanRequest& request,
                                      PreparedKernels& prepared,
                                      KernelChecks& checks) {
-  const int miniBatch = request.problem.batch();
-  std::optional<Kernel> own = request.own->kernel;
-  if (!copiesTensors(request.problem, *own, request.own->workspaceBytes)) own.reset();
-  const auto sizes = request.sizes();
-  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
-    const Problem part = request.problem.withBatch(*size);
-    const auto offer = offeredOnCopies(request.handle, part, own, boundsAt(request, *size));
-    if (!offer) continue;
-    Parts parts(request, offer->kernel, prepared, checks);
-    const int large = miniBatch / (2 * *size);  // parts that don't fit
-    if (*size == miniBatch ? parts.addAll(*size) : divide(request, parts, large))
-      if (auto plan = parts.plan()) return plan;
-    break;
-  }
-  return nullptr;
+  const auto found = offerOnCopies(request);
+  if (!found) return nullptr;
+  const int miniBatch = request.problem.batch(), size = found->second;
+  Parts parts(request, found->first.kernel, prepared, checks);
+  const int large = miniBatch / (2 * size);  // parts that don't fit
+  const bool runs = size == miniBatch ? parts.addAll(size) : divide(request, parts, large);
+  return runs ? parts.plan() : nullptr;
 }
 
 /// The first engine for the largest part of the batch that is not large. It stands in for the

@@ -173,6 +173,10 @@ TEST(ClientGraph, AddsUpInLessOnlyWhereTheClientsEngineDoes) {
   for (const bool reduced : {false, true}) {
     const ClientNumerics numerics{false, true, Transform::kNone, reduced};
     EXPECT_EQ(reduced ? 1 : 0, ClientConvolution(*read(halves), numerics, 0).problem.reducedSums);
+    OperationValue inHalf = halves;
+    inHalf.convolution.computeType = CUDNN_DATA_HALF;
+    EXPECT_EQ(0, ClientConvolution(*read(inHalf), numerics, 0).problem.reducedSums)
+        << "every engine may";
   }
 }
 
