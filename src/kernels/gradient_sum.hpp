@@ -21,8 +21,11 @@ class GradientSum {
     sum_.isBfloat16 = part.wType == CUDNN_DATA_BFLOAT16 ? 1 : 0;
   }
 
+  /// Our kernel adds kSummedAtOnce numbers at a time. The last ones may lie behind the gradient, in
+  /// the workspace: nobody reads their sums.
   static std::size_t bytes(const Problem& problem) noexcept {
-    return problem.wBytes() / elementBytes(problem.wType) * sizeof(float);
+    const std::size_t numbers = problem.wBytes() / elementBytes(problem.wType);
+    return (numbers + kSummedAtOnce - 1) / kSummedAtOnce * kSummedAtOnce * sizeof(float);
   }
   const void* sums(const void* copies) const noexcept { return advance(copies, offset_); }
   /// The sum begins with the part's gradient, or the gradient is added to it.

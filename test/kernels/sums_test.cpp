@@ -133,6 +133,7 @@ TEST_P(SumNumericsTest, SplitsAreTheUndividedResultButForOneRounding) {
       SCOPED_TRACE(toText(problem.operation, offer.kernel));
       EXPECT_FALSE(offer.anyCall);
       EXPECT_GE(offer.workspaceBytes, 3 * problem.wBytes());
+      EXPECT_EQ(offer.workspaceBytes % 32, 0U) << "sums are written by eights";
       for (const bool adds : {false, true})
         EXPECT_LE(distance(run(problem, offer, adds), run(problem, *plain, adds), problem.wType),
                   problem.wType == CUDNN_DATA_BFLOAT16 ? 8e-3 : 1e-3)
