@@ -28,8 +28,8 @@ constexpr int kResident = 4;
 constexpr int kResident = 6;
 #endif
 
-/// Each kernel begins so. It may have been launched before the kernel before it has ended
-/// (dependent_launch.hpp: from this capability on), and touches no memory until that has.
+/// Each kernel begins so. From compute capability 9.0 on it may start before the kernel before it
+/// has ended (dependent_launch.hpp), and touches no memory until that has.
 __device__ void waitForInputs() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();

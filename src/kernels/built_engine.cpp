@@ -74,6 +74,13 @@ class BuiltEngine : public BuiltKernel {
                              const BiasActivation& fused) const noexcept {
     return execute(handle, false, pointers, fused, whole_.addsZ == 0 ? 4 : 5);
   }
+  /// The stream of a call whose factors engines take.
+  cudnnStatus_t findStream(cudnnHandle_t handle,
+                           const ConvolutionPointers& pointers,
+                           cudaStream_t* stream) const noexcept {
+    if (!areFactorsForEngines(whole(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
+    return cudnn().getStream(handle, stream);
+  }
   /// The workspace behind the engine's.
   const void* ownMemory(const ConvolutionPointers& pointers) const noexcept {
     return advance(pointers.workspace, roundUpToAlignment(engineBytes_));
@@ -123,9 +130,8 @@ class BuiltFolded final : public BuiltEngine {
   cudnnStatus_t enqueue(cudnnHandle_t handle,
                         const ConvolutionPointers& pointers,
                         const BiasActivation*) const noexcept override {
-    if (!areFactorsForEngines(whole(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
     cudaStream_t stream = nullptr;
-    cudnnStatus_t status = cudnn().getStream(handle, &stream);
+    cudnnStatus_t status = findStream(handle, pointers, &stream);
     if (status != CUDNN_STATUS_SUCCESS) return status;
     ConvolutionPointers wide = pointers;
     wide.w = ownMemory(pointers);
@@ -183,9 +189,8 @@ class BuiltSplits final : public BuiltEngine {
   cudnnStatus_t enqueue(cudnnHandle_t handle,
                         const ConvolutionPointers& pointers,
                         const BiasActivation*) const noexcept override {
-    if (!areFactorsForEngines(whole(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
     cudaStream_t stream = nullptr;
-    cudnnStatus_t status = cudnn().getStream(handle, &stream);
+    cudnnStatus_t status = findStream(handle, pointers, &stream);
     const void* const memory = ownMemory(pointers);
     for (const Part& part : parts_) {
       ConvolutionPointers own = pointersOf(part.offsets, whole(), pointers);

@@ -221,8 +221,8 @@ void addFolded(const Asking& asking, std::vector<KernelOffer>& offers) {
   addEngines(asking, kind, kFirstKept, offers, any);
 }
 
-/// Adds engines on parts of the batch, if the best ones copy x or y and parts need less workspace.
-/// Only the best one of each number of sums in float, because they are the last resort.
+/// Adds engines on parts of the batch, if the best ones copy x or y. Sums in float are the last
+/// resort: only the best one of each number, if it needs less workspace than those.
 void addSums(const Asking& asking, std::vector<KernelOffer>& offers) {
   const Problem& problem = asking.problem;
   if (offers.empty() || cutToSum(problem, kFewestSums).empty()) return;

@@ -15,7 +15,7 @@ namespace ucudnn {
 /// each once, and the sum is rounded once.
 class GradientSum {
  public:
-  /// The sum is so far behind the copies, or the part's gradient, in the workspace.
+  /// `offset`: bytes in the workspace from the copies, or from the part's gradient, to the sum.
   GradientSum(std::size_t offset, const Problem& part) : offset_(roundUpToAlignment(offset)) {
     sum_.count = static_cast<std::int64_t>(bytes(part) / sizeof(float));
     sum_.isBfloat16 = part.wType == CUDNN_DATA_BFLOAT16 ? 1 : 0;
