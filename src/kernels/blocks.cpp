@@ -42,8 +42,16 @@ bool canBeBlocks(const Problem& problem, int pixels) noexcept {
          fitsInt32(problem.ySizes[3], std::max<std::int64_t>(1, problem.yStrides[3]));
 }
 
+/// Whether engines would copy y, which we can copy for them.
+bool canCopyY(const Problem& problem, int pixels) noexcept {
+  const bool addsZ = problem.operation == Operation::kBiasActivationForward && problem.addsZ != 0;
+  return timesOf(problem, pixels) == 1 && isCopiedLast(problem) && !addsZ &&
+         filledChannels(problem.ySizes[1], problem) == problem.ySizes[1] &&
+         std::max(problem.batch(), problem.ySizes[1]) <= kMostThreadBlocks;
+}
+
 /// The problem of blocks. REQUIRES: they exist.
-Problem blockedOf(const Problem& problem, int pixels) noexcept {
+Problem blockedOf(const Problem& problem, int pixels, bool copiesY) noexcept {
   Problem blocked = problem;
   blocked.wFormat = CUDNN_TENSOR_NHWC;
   const int times = timesOf(problem, pixels);
@@ -59,19 +67,20 @@ Problem blockedOf(const Problem& problem, int pixels) noexcept {
     blocked.pads[i] = 0;
   }
   blocked.xStrides = channelsLast(blocked.xSizes);
-  if (times > 1) blocked.yStrides = channelsLast(blocked.ySizes);
+  if (times > 1 || copiesY) blocked.yStrides = channelsLast(blocked.ySizes);
   return blocked;
 }
 
 }  // namespace
 
-bool Blocking::exists(const Problem& problem, int pixels) {
+bool Blocking::exists(const Problem& problem, int pixels, bool copiesY) {
   return problem.dimensions == 2 + kSpatial && problem.groups == 1 && mayBeCopied(problem) &&
-         canBeBlocks(problem, pixels) && hasBlockCopies();
+         canBeBlocks(problem, pixels) && (!copiesY || canCopyY(problem, pixels)) &&
+         hasBlockCopies();
 }
 
-Blocking::Blocking(const Problem& problem, int pixels) noexcept
-    : Copying(blockedOf(problem, pixels), timesOf(problem, pixels) > 1, 1) {
+Blocking::Blocking(const Problem& problem, int pixels, bool copiesY) noexcept
+    : Copying(blockedOf(problem, pixels, copiesY), copiesY || timesOf(problem, pixels) > 1, 1) {
   const int times = timesOf(problem, pixels);
   const std::size_t numberBytes = elementBytes(problem.xType);
   x_.whole = copyOf(problem.xSizes, problem.xStrides, problem_.xSizes, numberBytes);

@@ -218,8 +218,8 @@ Copying copyingOf(const Problem& problem, const EngineConfiguration& value) {
             "the problem has not so many bands or columns");
     return ChannelsLast(problem, value.bands, value.folds);
   }
-  require(Blocking::exists(problem, value.blocks), "no block has so many pixels");
-  return Blocking(problem, value.blocks);
+  require(Blocking::exists(problem, value.blocks, value.last != 0), "there are no such blocks");
+  return Blocking(problem, value.blocks, value.last != 0);
 }
 
 /// Whether several numbers of the engine's gradients are added up to one of the caller's: those of

@@ -60,6 +60,7 @@ std::string toText(const EngineConfiguration& configuration) {
   if (configuration.blocks != 0) add("_blocks=", configuration.blocks);
   if (configuration.folds != 1) add("_folds=", configuration.folds);
   if (configuration.bands != 1) add("_bands=", configuration.bands);
+  if (configuration.last != 0) add("_last=", configuration.last);
   return text;
 }
 
@@ -83,8 +84,11 @@ std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view 
       isLast("_blocks=", configuration.blocks, 1, kMostPixels))
     return configuration;
   configuration.blocks = 0;
-  if (!take(text, "_blocks=", configuration.blocks) || configuration.blocks != 1)
-    return std::nullopt;
+  if (!take(text, "_blocks=", configuration.blocks)) return std::nullopt;
+  if (configuration.blocks > 1 && configuration.blocks <= kMostPixels &&
+      isLast("_last=", configuration.last, 1, 1))
+    return configuration;
+  if (configuration.blocks != 1) return std::nullopt;
   if (isLast("_folds=", configuration.folds, 2, kMostFolds) ||
       isLast("_bands=", configuration.bands, 2, kMostBands))
     return configuration;

@@ -77,28 +77,32 @@ std::optional<KernelOffer> firstWithin(const Asking& asking,
 /// Whether the first engine on blocks is faster than cuDNN's own on parts of the batch, without
 /// being measured. On an H200 and tensor cores, within 64 and 256 MiB, it mostly takes 0.2 to 0.9
 /// of the time (misc/results/first_layers_h200.json at 8674ede9). Float's filter gradients take 0.8
-/// to 1.2, channels last float up to 3.2 and forward up to 2.3 times as long. Float's data
-/// gradients first in a network, and fused calls, were not measured.
+/// to 1.2, but AlexNet's, with more numbers in a block, 0.6 if we copy y; channels last float takes
+/// up to 3.2 and forward up to 2.3 times as long. Float's data gradients first in a network, and
+/// fused calls, were not measured.
 bool gainsByBlocks(const Problem& problem) {
   if (problem.mathType == CUDNN_FMA_MATH) return false;
   switch (problem.operation) {
     case Operation::kForward:
       return problem.xStrides[1] != 1;
     case Operation::kBackwardData:
-    case Operation::kBackwardFilter:
       return isRounded(problem.xType);
+    case Operation::kBackwardFilter:
+      return isRounded(problem.xType) || (isCopiedLast(problem) && !hasFewInBlock(problem));
     default:
       return false;
   }
 }
 
-/// The largest blocks that exist: their engines are the fastest in float.
+/// Forward in 16 bits the smallest blocks, if we copy y; else the largest.
 std::vector<EngineConfiguration> firstBlocksOf(const Problem& problem) {
   const bool hasSteps = Blocking::pixelsOf(problem) > 1;
   if (!hasSteps || !gainsByBlocks(problem)) return {};
   std::vector<EngineConfiguration> kinds = blocksOf(problem);
-  if (kinds.size() > 1) kinds.erase(kinds.begin());
-  return kinds;
+  if (kinds.empty()) return kinds;
+  const bool isSmall = problem.operation == Operation::kForward && isRounded(problem.xType) &&
+                       kinds.front().last != 0;
+  return {isSmall ? kinds.front() : kinds.back()};
 }
 
 /// Whether the engine copies our copies: on the caller's tensors it needs less workspace.

@@ -213,18 +213,26 @@ std::vector<EngineConfiguration> groupTilesOf(const Problem& problem) {
   return kinds;
 }
 
+bool hasFewInBlock(const Problem& problem) noexcept {
+  return Blocking::pixelsOf(problem) * problem.xSizes[1] <= kFewInBlock;
+}
+
 std::vector<EngineConfiguration> blocksOf(const Problem& problem) {
   std::vector<EngineConfiguration> kinds;
   if (!Blocking::hasFewChannels(problem)) return kinds;
+  const bool keepsY = problem.operation == Operation::kBackwardFilter && !isRounded(problem.xType);
   const auto add = [&](int pixels) {
     if (!Blocking::exists(problem, pixels)) return;
-    kinds.emplace_back();
-    kinds.back().blocks = pixels;
+    EngineConfiguration kind;
+    kind.blocks = pixels;
+    const bool mayCopyY = Blocking::exists(problem, pixels, true);
+    if (!mayCopyY || keepsY) kinds.push_back(kind);
+    kind.last = 1;
+    if (mayCopyY) kinds.push_back(kind);
   };
   const int smallest = Blocking::pixelsOf(problem);
   if (smallest > 1) add(smallest);
-  if (problem.mathType != CUDNN_FMA_MATH && smallest * problem.xSizes[1] <= kFewInBlock)
-    add(4 * smallest);
+  if (problem.mathType != CUDNN_FMA_MATH && hasFewInBlock(problem)) add(4 * smallest);
   return kinds;
 }
 

@@ -25,9 +25,13 @@ bool hasFewSamples(const Problem& problem) noexcept;
 /// Groups of one channel have engines that copy nothing. Throws Error.
 std::vector<EngineConfiguration> groupTilesOf(const Problem& problem);
 
+/// Whether even the smallest blocks of pixels have few numbers.
+bool hasFewInBlock(const Problem& problem) noexcept;
+
 /// The smallest blocks of pixels, if a pixel has few channels, and, if these too have few numbers,
 /// larger ones. Larger blocks have more products with 0, which only tensor cores are fast enough
-/// for.
+/// for. Where engines would copy y, we do; for a filter's gradient in float they are offered both
+/// ways, because some engines copy y again.
 std::vector<EngineConfiguration> blocksOf(const Problem& problem);
 
 /// One band, and bands, the largest first, with several columns as a pixel; empty if channels are

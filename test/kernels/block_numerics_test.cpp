@@ -23,11 +23,12 @@ struct BlockCase {
   std::string name;
   Problem problem;  ///< of the forward operation
   int pixels;
+  bool copiesY = false;
 
   /// Larger blocks have no bias, z and activation, which are of y, nor sums of rounded numbers;
   /// blocks of a pixel have no z.
   bool exists(const Problem& of) const {
-    if (pixels == 1) return of.operation != Operation::kBiasActivationForward;
+    if (pixels == 1 || copiesY) return of.operation != Operation::kBiasActivationForward;
     return pixels == Blocking::pixelsOf(of) || of.operation == Operation::kForward ||
            of.operation == Operation::kBackwardData ||
            (of.operation == Operation::kBackwardFilter && of.wType == CUDNN_DATA_FLOAT);
@@ -120,7 +121,21 @@ std::vector<BlockCase> blockCases() {
     addOf("Vgg", stem(kVgg), 4);
     addOf("WhatNoTapReads", stem({25, 4, 0, 4}), 16);
     addOf("Gaps", gaps, 4);
+    addOf("AlexNetCopiesY", stem(kAlexNet), 16);
+    cases.back().copiesY = true;
+    addOf("ResNetCopiesY", stem(kResNet, 3, 16), 4);
+    cases.back().copiesY = true;
+    addOf("GapsCopiesY", gaps, 4);
+    cases.back().copiesY = true;
   }
+  const auto addCopyingY = [&](const char* name, const Problem& problem, int pixels) {
+    cases.push_back({name, problem, pixels, true});
+  };
+  addCopyingY("AlexNetCopiesY", stem(kAlexNet), 16);
+  addCopyingY("ResNetCopiesY", stem(kResNet), 4);
+  addCopyingY("GapsCopiesY", gaps, 4);
+  addCopyingY("OddSizesCopiesY", stem({23, 7, 3, 2}, {25, 7, 3, 2}, 3, 12), 4);
+  addCopyingY("OneLineCopiesY", stem({1, 1, 0, 1}, {64, 8, 3, 4}), 4);
   return cases;
 }
 
@@ -128,23 +143,24 @@ class BlockNumericsTest : public BlocksTest, public ::testing::WithParamInterfac
 
 TEST_P(BlockNumericsTest, TheyAreTheResultOfPixels) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
-  const auto& [name, sample, pixels] = GetParam();
+  const auto& [name, sample, pixels, copiesY] = GetParam();
   for (const Operation operation : kFusedToo) {
     Problem problem = sample;
     problem.operation = operation;
     const bool isFused = operation == Operation::kBiasActivationForward;
     problem.activation = isFused ? CUDNN_ACTIVATION_RELU : 0;
     problem.addsZ = isFused ? 1 : 0;
-    ASSERT_EQ(pixels == 1 ? ChannelsLast::exists(problem, 1) : Blocking::exists(problem, pixels),
-              GetParam().exists(problem));
+    ASSERT_EQ(
+        pixels == 1 ? ChannelsLast::exists(problem, 1) : Blocking::exists(problem, pixels, copiesY),
+        GetParam().exists(problem));
     if (!GetParam().exists(problem)) continue;
     const auto plain = offer(problem, engines(problem).front(), 0);
     ASSERT_TRUE(plain);
     int compared = 0;
     for (const EngineConfiguration& value :
          engines(pixels == 1 ? ChannelsLast(problem, 1).problem()
-                             : Blocking(problem, pixels).problem())) {
-      const auto blocked = offer(problem, value, pixels);
+                             : Blocking(problem, pixels, copiesY).problem())) {
+      const auto blocked = offer(problem, value, pixels, copiesY);
       if (!blocked) continue;
       SCOPED_TRACE(std::string(toText(operation)) + " " + toText(operation, blocked->kernel));
       ++compared;

@@ -26,8 +26,12 @@ inline constexpr Line kAlexNet{24, 11, 2, 4}, kResNet{24, 7, 3, 2}, kVgg{12, 3, 
 
 class BlocksTest : public DeviceKernelsTest {
  protected:
-  std::optional<KernelOffer> offer(const Problem& problem, EngineConfiguration value, int pixels) {
+  std::optional<KernelOffer> offer(const Problem& problem,
+                                   EngineConfiguration value,
+                                   int pixels,
+                                   bool copiesY = false) {
     value.blocks = pixels;
+    value.last = copiesY ? 1 : 0;
     return offerOf(problem, value);
   }
 };

@@ -77,6 +77,11 @@ TEST_F(BlocksTest, AStepBecomesChannels) {
   EXPECT_EQ(twice.problem().wSizes, (Problem::Sizes{32, 48, 3, 3}));
   EXPECT_EQ(twice.problem().xSizes, (Problem::Sizes{3, 48, 8, 8}));
   EXPECT_TRUE(twice.copies().hasY());
+  const Blocking last(stem(kAlexNet), 16, true);
+  EXPECT_EQ(last.problem().xSizes, once.problem().xSizes);
+  EXPECT_EQ(last.problem().ySizes, once.problem().ySizes);
+  EXPECT_EQ(last.problem().yStrides[1], 1);
+  EXPECT_TRUE(last.copies().hasY());
 }
 
 /// CUDA has no more than 65535 thread blocks in y and z.
@@ -153,6 +158,19 @@ TEST_F(BlocksTest, WhatHasNoBlocksIsRefused) {
     EXPECT_EQ(Blocking::exists(half, 16), kHasBlockCopies && !isGradient)
         << "the gradient would be rounded twice";
   }
+  const auto copiesY = [](const Problem& problem, int pixels) {
+    return Blocking::exists(problem, pixels, true);
+  };
+  EXPECT_EQ(copiesY(changed([](P) {}), 4), kHasBlockCopies);
+  EXPECT_FALSE(copiesY(changed([](P) {}), 16)) << "blocks of y are copied anyway";
+  EXPECT_FALSE(copiesY(changed([](P p) { p.mathType = CUDNN_FMA_MATH; }), 4)) << "no tensor cores";
+  EXPECT_FALSE(copiesY(changed([](P p) { setSizes(p, 4, 8, true); }), 4)) << "y is last";
+  EXPECT_FALSE(copiesY(changed([](P p) { setSizes(p, 4, 10, false); }), 4)) << "y is filled";
+  EXPECT_FALSE(copiesY(changed([](P p) {
+                         p.operation = Operation::kBiasActivationForward;
+                         p.addsZ = 1;
+                       }),
+                       4));
   const Problem fused = changed([](P p) { p.operation = Operation::kBiasActivationForward; });
   EXPECT_EQ(Blocking::exists(fused, 4), kHasBlockCopies);
   EXPECT_FALSE(Blocking::exists(fused, 16));

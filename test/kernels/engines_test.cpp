@@ -28,6 +28,7 @@ TEST(EngineConfigurationTest, ItsTextIsReadBack) {
                                  "eng67_k25=1_blocks=1_bands=4096",
                                  "eng67_k25=1_blocks=1_folds=2",
                                  "eng67_k25=1_blocks=1_folds=8_bands=2",
+                                 "eng67_k25=1_blocks=4_last=1",
                                  "eng67_k25=1_blocks=16"}) {
     const auto configuration = engineConfigurationFromText(text);
     ASSERT_TRUE(configuration) << text;
@@ -82,6 +83,12 @@ TEST(EngineConfigurationTest, OtherTextsAreNone) {
                                   std::string("eng1_sums=2_blocks=4"),
                                   std::string("eng1_bands=2"),
                                   std::string("eng1_blocks=4_bands=2"),
+                                  std::string("eng1_last=1"),
+                                  std::string("eng1_blocks=1_last=1"),
+                                  std::string("eng1_blocks=4_last=0"),
+                                  std::string("eng1_blocks=4_last=2"),
+                                  std::string("eng1_blocks=65_last=1"),
+                                  std::string("eng1_blocks=4_last=1_bands=2"),
                                   std::string("eng1_blocks=4_folds=2"),
                                   std::string("eng1_blocks=1_folds=1"),
                                   std::string("eng1_blocks=1_folds=9"),

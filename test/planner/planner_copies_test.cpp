@@ -214,6 +214,36 @@ TEST_F(PlannerCopiesTest, FewChannelsRunInBlocks) {
   EXPECT_LE(2, others);
 }
 
+/// Small blocks forward in 16 bits, and large ones for a filter's gradient in float: with y copied.
+TEST_F(PlannerCopiesTest, BlocksCopyYWhereEnginesWould) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  settings_.checkKernels = false;  // in full arithmetic they take the CPU seconds
+  const auto expectBlocks = [&](const Problem& problem, int pixels) {
+    Planner planner;
+    PlanRequest wanted = request(planner, 0, problem);
+    wanted.calls = CallKind::kOverwriting;
+    wanted.suitsEngines = wanted.lacksWorkspace = true;
+    wanted.own = mostWorkspaceOf(problem);
+    ASSERT_TRUE(wanted.own);
+    wanted.limitBytes = wanted.own->workspaceBytes / 4 * 3;
+    const PlanAnswer found = call(planner, wanted);
+    ASSERT_TRUE(found.plan) << problem.text();
+    for (const Plan::Step& step : found.plan->steps) {
+      const EngineConfiguration value = engineConfigurationOf(step.kernel.id);
+      EXPECT_EQ(value.blocks, pixels) << toText(*found.plan);
+      EXPECT_EQ(value.last, 1) << toText(*found.plan);
+    }
+  };
+  expectBlocks(firstLayer(problemOf(Operation::kForward), 64, CUDNN_DATA_HALF, false), 4);
+  Problem gradient = firstLayer(problemOf(Operation::kBackwardFilter), 64, CUDNN_DATA_FLOAT, false);
+  gradient.wSizes = {64, 3, 11, 11, 0};
+  gradient.ySizes = {64, 64, 27, 27, 0};
+  gradient.yStrides = {64 * 27 * 27, 27 * 27, 27, 1, 0};
+  gradient.pads = {2, 2, 0};
+  gradient.strides = {4, 4, 1};
+  expectBlocks(gradient, 16);
+}
+
 /// Their parts are not copied to float, where our copies can run.
 TEST_F(PlannerCopiesTest, FilterGradientsWhoseBlocksDoNotFitAreSplit) {
   const Problem problem =
