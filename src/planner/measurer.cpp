@@ -98,10 +98,19 @@ double leastMs(const Measurements& measurements, int miniBatch) {
   return least;
 }
 
-MeasuringBudget::Hope hopeOf(const PlanRequest& request, const KnownQuestion& asked) noexcept {
+/// Whether its parts run on copies that we make for their kernel.
+bool isOnCopies(const Plan& parts) {
+  return std::any_of(parts.steps.begin(), parts.steps.end(), [](const Plan::Step& step) {
+    return step.kernel.source == kEngines && engineConfigurationOf(step.kernel.id).blocks != 0;
+  });
+}
+
+MeasuringBudget::Hope hopeOf(const PlanRequest& request, const KnownQuestion& asked) {
   using Hope = MeasuringBudget::Hope;
   if (asked.isOfLook) return Hope::kAfterALook;
-  return request.lacksWorkspace ? Hope::kInParts : Hope::kWhole;
+  if (!request.lacksWorkspace) return Hope::kWhole;
+  const auto parts = asked.unmeasuredFor(request);
+  return parts != nullptr && isOnCopies(*parts) ? Hope::kOnCopies : Hope::kInParts;
 }
 
 /// The time of the plan's parts. 0: some were not timed.
@@ -137,10 +146,11 @@ bool Measurer::mustMeasure(const PlanRequest& request,
   const bool hasShare = budget_.has(sliceMsOf(request), share);
   // Calls pay for one attempt only.
   const bool isFirst = asked.isOngoing || (!asked.isAnswered() && !asked.isIncomplete());
-  const bool isInParts = request.lacksWorkspace && asked.unmeasuredFor(request) != nullptr;
-  const double lostMs = !request.lacksWorkspace ? 0
-                        : isInParts             ? budget_.lossInParts() * callsMs
-                                                : callsMs;
+  const auto parts = request.lacksWorkspace ? asked.unmeasuredFor(request) : nullptr;
+  const bool isInParts = parts != nullptr;
+  const double lostMs = !request.lacksWorkspace || (isInParts && isOnCopies(*parts)) ? 0
+                        : isInParts ? budget_.lossInParts() * callsMs
+                                    : callsMs;
   const bool isPaid = isFirst && !asked.isOfLook && asked.spentMs + sliceMsOf(request) <= lostMs;
   if (isPaid && !isInParts) return true;
   if (!hasShare && !isPaid) return false;

@@ -294,5 +294,40 @@ TEST_F(PlannerCopiesTest, ALookTimesBlocks) {
   }));
 }
 
+/// Looks at such parts of ResNet-18 made nothing faster.
+TEST_F(PlannerCopiesTest, PartsOnOurCopiesAreLookedAtLater) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  settings_.benchmarkShare = 0.03;
+  settings_.checkKernels = false;
+  Problem problem = problemOf(Operation::kForward);  // small, for the CPU computes it
+  problem.xSizes = problem.ySizes = {8, 64, 9, 9, 0};
+  problem.xStrides = problem.yStrides = {64 * 81, 81, 9, 1, 0};
+  problem.wSizes = {64, 64, 3, 3, 0};
+  problem.pads = {1, 1, 0};
+  const OwnKernel own = copyingOf(problem);
+  const auto callsUntilALook = [&](cudnnConvolutionMode_t mode) {
+    problem.mode = mode;
+    Planner planner;
+    PlanRequest wanted = request(planner, own.workspaceBytes / 4 * 3, problem);
+    wanted.suitsEngines = wanted.lacksWorkspace = true;
+    wanted.callsSince = 100;
+    wanted.own = own;
+    int calls = 0;
+    while (planner.statistics().kernelsMeasured == 0 && calls < 1000000) {
+      const PlanAnswer found = call(planner, wanted);
+      calls += static_cast<int>(wanted.callsSince);
+      if (!found.plan) return 0;
+      const EngineConfiguration value = engineConfigurationOf(found.plan->steps.front().kernel.id);
+      if (value.blocks != (mode == CUDNN_CROSS_CORRELATION ? 1 : 0)) return 0;
+    }
+    return calls;
+  };
+  const int copied = callsUntilALook(CUDNN_CROSS_CORRELATION);
+  const int others = callsUntilALook(CUDNN_CONVOLUTION);  // whose filter can't be copied
+  EXPECT_LT(0, others);
+  EXPECT_LT(2 * others, copied);
+  EXPECT_GT(20 * others, copied);
+}
+
 }  // namespace
 }  // namespace ucudnn::test
