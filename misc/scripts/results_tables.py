@@ -311,7 +311,7 @@ def first_layers():
                  f"Geometric mean {mean['64MiB']}, within 256 MiB {mean['256MiB']}; the largest within 256 MiB:\n"
                  f"{ratio(wide[worst])}: {worst[0]}, N={worst[1]}, {worst[2].replace('_', ' ')}, "
                  f"{'half' if worst[4] == 'float16' else worst[4]}, channels {'first' if worst[3] == 'nchw' else 'last'}.\n"
-                 f"One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, 2026-11-28, {revision('first_layers_h200')}.\n"
+                 f"One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, 2026-11-29, {revision('first_layers_h200')}.\n"
                  "`UCUDNN_BENCHMARK_SHARE=0 ucudnn run --no-database --workspace-limit 64MiB "
                  "misc/scripts/first_layers_pytorch.py`")
 
