@@ -262,6 +262,37 @@ TEST_F(PlannerCopiesTest, FilterGradientsWhoseBlocksDoNotFitAreSplit) {
   EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
 }
 
+/// Bands copy x with its channels filled, which pays where y is larger.
+TEST_F(PlannerCopiesTest, FilterGradientsOfALargeYRunInBands) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  settings_.checkKernels = false;
+  const auto configurationOf = [&](const Problem& problem) {
+    Planner planner;
+    PlanRequest wanted = request(planner, 64 * kMebibyte, problem);
+    wanted.calls = CallKind::kOverwriting;
+    wanted.suitsEngines = wanted.lacksWorkspace = true;
+    wanted.own = mostWorkspaceOf(problem);
+    const PlanAnswer found = call(planner, wanted);
+    EXPECT_TRUE(found.plan);
+    return found.plan ? engineConfigurationOf(found.plan->steps.front().kernel.id)
+                      : EngineConfiguration();
+  };
+  Problem problem =
+      firstLayer(problemOf(Operation::kBackwardFilter), 512, CUDNN_DATA_BFLOAT16, false);
+  EngineConfiguration value = configurationOf(problem);
+  EXPECT_LT(1, value.bands) << toText(value);
+  EXPECT_EQ(1, value.splits) << toText(value);
+  // A ViT's patches of 16x16 pixels.
+  problem.wSizes = {768, 3, 16, 16, 0};
+  problem.ySizes = {512, 768, 7, 7, 0};
+  problem.yStrides = {768 * 49, 49, 7, 1, 0};
+  problem.pads = {0, 0, 0};
+  problem.strides = {16, 16, 1};
+  value = configurationOf(problem);
+  EXPECT_EQ(1, value.bands) << toText(value);
+  EXPECT_LT(1, value.splits) << toText(value);
+}
+
 /// A slower engine rather than none, if bits must repeat. In the sums in float of a large problem
 /// the simulator's first engine is one that adds atomically.
 TEST_F(PlannerCopiesTest, TheFirstEngineIsDeterministicWhereAsked) {
@@ -313,7 +344,7 @@ TEST_F(PlannerCopiesTest, PartsOnOurCopiesAreLookedAtLater) {
     wanted.callsSince = 100;
     wanted.own = own;
     int calls = 0;
-    while (planner.statistics().kernelsMeasured == 0 && calls < 1000000) {
+    while (planner.statistics().slices == 0 && calls < 1000000) {
       const PlanAnswer found = call(planner, wanted);
       calls += static_cast<int>(wanted.callsSince);
       if (!found.plan) return 0;
