@@ -98,10 +98,12 @@ double leastMs(const Measurements& measurements, int miniBatch) {
   return least;
 }
 
-/// Whether its parts run on copies that we make for their kernel.
+/// Whether the parts of the batch run on copies that we make for their kernel.
 bool isOnCopies(const Plan& parts) {
   return std::any_of(parts.steps.begin(), parts.steps.end(), [](const Plan::Step& step) {
-    return step.kernel.source == kEngines && engineConfigurationOf(step.kernel.id).blocks != 0;
+    if (step.kernel.source != kEngines) return false;
+    const EngineConfiguration value = engineConfigurationOf(step.kernel.id);
+    return value.blocks != 0 && value.bands == 1;
   });
 }
 

@@ -27,8 +27,8 @@ namespace ucudnn {
 ///  3. A call whose own kernel has too little workspace may run by a much slower one. Such a
 ///     problem is measured from its first calls on, for as long as they have taken: whatever comes,
 ///     the program then spends at most twice what it had to. Where its own kernel runs on parts of
-///     the batch, or another in bands, it loses lossInParts: a look may take as much. On our copies
-///     it loses nothing that is known.
+///     the batch, or another in bands, it loses lossInParts: a look may take as much. Parts of the
+///     batch that we copy for the kernel lose nothing that is known.
 ///  4. The problem whose gain pays soonest goes first (measuring_queue.hpp).
 ///
 /// Thread-safe.
@@ -41,7 +41,8 @@ class MeasuringBudget {
     kWhole,
     kInParts,     ///< a kernel that runs in parts for lack of workspace has lost some time already
     kAfterALook,  ///< the kernels that a look has left for later
-    /// Those parts are copied for their kernel by us. Of 15 such problems of ResNet-18 (64 MiB,
+    /// Those parts of the batch are copied for their kernel by us. Of 15 such problems of ResNet-18
+    /// (64 MiB,
     /// H200)
     /// looks made none faster.
     kOnCopies

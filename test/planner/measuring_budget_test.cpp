@@ -18,6 +18,7 @@ TEST(MeasuringBudgetTest, WorthMeasuringIsWhatTakesSoLongThatAGainWouldPay) {
   for (const double timeMs : {0.02, 1.0, 30.0})
     for (const double gain : {budget.hopedGain(MeasuringBudget::Hope::kWhole),
                               budget.hopedGain(MeasuringBudget::Hope::kInParts),
+                              budget.hopedGain(MeasuringBudget::Hope::kOnCopies),
                               1.0}) {
       const double callsMs = budget.expectedCostMs(timeMs) / gain;
       EXPECT_GT(1, budget.payback(0.99 * callsMs, timeMs, gain));
@@ -225,6 +226,11 @@ TEST(MeasuringBudgetTest, GainsAreLearnedForEachKindOfProblem) {
   EXPECT_EQ(MeasuringBudget::kLeastGain, budget.hopedGain(Hope::kWhole))
       << "a long program measures all";
   EXPECT_EQ(ofLooks, budget.hopedGain(Hope::kInParts));
+  EXPECT_GT(ofLooks, budget.hopedGain(Hope::kOnCopies));
+  const double loss = budget.lossInParts();
+  budget.learnGain(Hope::kOnCopies, 0.5);
+  EXPECT_EQ(ofLooks, budget.hopedGain(Hope::kInParts));
+  EXPECT_EQ(loss, budget.lossInParts());
 }
 
 TEST(MeasuringBudgetTest, ALookMayTakeWhatLooksHaveGained) {
