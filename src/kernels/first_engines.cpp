@@ -4,6 +4,7 @@
 
 #if UCUDNN_HAS_ENGINES
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -94,15 +95,20 @@ bool gainsByBlocks(const Problem& problem) {
   }
 }
 
-/// Forward in 16 bits the smallest blocks, if we copy y; else the largest.
+/// Forward in 16 bits the smallest blocks, if we copy y; else the largest. In float forward without
+/// a copy of y, which took AlexNet's 8 % longer; a filter's gradient only with one.
 std::vector<EngineConfiguration> firstBlocksOf(const Problem& problem) {
   const bool hasSteps = Blocking::pixelsOf(problem) > 1;
   if (!hasSteps || !gainsByBlocks(problem)) return {};
   std::vector<EngineConfiguration> kinds = blocksOf(problem);
-  if (kinds.empty()) return kinds;
-  const bool isSmall = problem.operation == Operation::kForward && isRounded(problem.xType) &&
-                       kinds.front().last != 0;
-  return {isSmall ? kinds.front() : kinds.back()};
+  const bool isForward = problem.operation == Operation::kForward;
+  if (isForward && isRounded(problem.xType) && !kinds.empty() && kinds.front().last != 0)
+    return {kinds.front()};
+  const auto isUnwanted = [&](const EngineConfiguration& kind) {
+    return isForward ? kind.last != 0 : kind.last == 0 && !isRounded(problem.xType);
+  };
+  kinds.erase(std::remove_if(kinds.begin(), kinds.end(), isUnwanted), kinds.end());
+  return kinds.empty() ? kinds : std::vector<EngineConfiguration>{kinds.back()};
 }
 
 /// Whether the engine copies our copies: on the caller's tensors it needs less workspace.
@@ -187,20 +193,21 @@ namespace {
 
 /// The parts of a problem that is not large, in the order in which they are asked about: the
 /// largest folded bands or tiles of groups, other bands, the fewest splits, the fewest sums. Bands
-/// copy x with its few channels filled. Where y is no larger than x, that copy is most of the work,
-/// and splits come first: within 64 MiB an H200 takes 1.36 of plain's time for a ViT's first filter
-/// gradient in bfloat16 in splits, and 2.25 in bands; for a ConvNeXt's 1.37 and 0.74
+/// copy x with its few channels filled, and multiply those, too. Where a step of the filter covers
+/// more pixels than a block may have, splits come first: within 64 MiB an H200 takes 1.36 of
+/// plain's time for a ViT's first filter gradient in bfloat16 in splits, and 2.25 in bands; for a
+/// ConvNeXt's, MobileNet's and ResNet's 1.25 to 1.37 and 0.68 to 0.97
 /// (misc/results/first_layers_h200.json at 1cfc4aab and 743f4563).
 std::vector<EngineConfiguration> partsInOrder(const Problem& problem) {
   std::vector<EngineConfiguration> kinds;
   const auto add = [&](std::vector<EngineConfiguration> more) {
     for (EngineConfiguration& kind : more) kinds.push_back(std::move(kind));
   };
-  const bool copiesMostlyX = problem.yBytes() <= problem.xBytes();
-  if (copiesMostlyX) add(splitsOf(problem));
+  const bool areLargePatches = numbersInBlock(problem) > kMostInBlock;
+  if (areLargePatches) add(splitsOf(problem));
   add(foldedParts(problem));
   add(partsOfSample(problem));
-  if (!copiesMostlyX) add(splitsOf(problem));
+  if (!areLargePatches) add(splitsOf(problem));
   add(sumsOf(problem));
   return kinds;
 }

@@ -213,14 +213,18 @@ std::vector<EngineConfiguration> groupTilesOf(const Problem& problem) {
   return kinds;
 }
 
+std::int64_t numbersInBlock(const Problem& problem) noexcept {
+  return std::int64_t{problem.xSizes[1]} * Blocking::pixelsOf(problem);
+}
+
 bool hasFewInBlock(const Problem& problem) noexcept {
-  return Blocking::pixelsOf(problem) * problem.xSizes[1] <= kFewInBlock;
+  return numbersInBlock(problem) <= kFewInBlock;
 }
 
 std::vector<EngineConfiguration> blocksOf(const Problem& problem) {
   std::vector<EngineConfiguration> kinds;
   if (!Blocking::hasFewChannels(problem)) return kinds;
-  const bool keepsY = problem.operation == Operation::kBackwardFilter && !isRounded(problem.xType);
+  const bool keepsY = !isRounded(problem.xType);
   const auto add = [&](int pixels) {
     if (!Blocking::exists(problem, pixels)) return;
     EngineConfiguration kind;

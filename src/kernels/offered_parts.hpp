@@ -6,6 +6,7 @@
 
 #if UCUDNN_HAS_ENGINES
 
+#include <cstdint>
 #include <vector>
 
 #include "kernels/engine_configuration.hpp"
@@ -25,13 +26,15 @@ bool hasFewSamples(const Problem& problem) noexcept;
 /// Groups of one channel have engines that copy nothing. Throws Error.
 std::vector<EngineConfiguration> groupTilesOf(const Problem& problem);
 
-/// Whether even the smallest blocks of pixels have few numbers.
+/// The numbers in the smallest block of pixels; 0: the step is too large.
+std::int64_t numbersInBlock(const Problem& problem) noexcept;
+/// Whether they are few, so that larger blocks gain.
 bool hasFewInBlock(const Problem& problem) noexcept;
 
 /// The smallest blocks of pixels, if a pixel has few channels, and, if these too have few numbers,
 /// larger ones. Larger blocks have more products with 0, which only tensor cores are fast enough
-/// for. Where engines would copy y, we do; for a filter's gradient in float they are offered both
-/// ways, because some engines copy y again.
+/// for. Where engines would copy y, we do; in float they are offered both ways, because some
+/// engines copy y again, and forward an H200's are as fast without.
 std::vector<EngineConfiguration> blocksOf(const Problem& problem);
 
 /// One band, and bands, the largest first, with several columns as a pixel; empty if channels are

@@ -28,7 +28,8 @@ struct BlockCase {
   /// Larger blocks have no bias, z and activation, which are of y, nor sums of rounded numbers;
   /// blocks of a pixel have no z.
   bool exists(const Problem& of) const {
-    if (pixels == 1 || copiesY) return of.operation != Operation::kBiasActivationForward;
+    if (copiesY) return of.addsZ == 0;
+    if (pixels == 1) return of.operation != Operation::kBiasActivationForward;
     return pixels == Blocking::pixelsOf(of) || of.operation == Operation::kForward ||
            of.operation == Operation::kBackwardData ||
            (of.operation == Operation::kBackwardFilter && of.wType == CUDNN_DATA_FLOAT);
@@ -149,7 +150,7 @@ TEST_P(BlockNumericsTest, TheyAreTheResultOfPixels) {
     problem.operation = operation;
     const bool isFused = operation == Operation::kBiasActivationForward;
     problem.activation = isFused ? CUDNN_ACTIVATION_RELU : 0;
-    problem.addsZ = isFused ? 1 : 0;
+    problem.addsZ = isFused && !copiesY ? 1 : 0;
     ASSERT_EQ(
         pixels == 1 ? ChannelsLast::exists(problem, 1) : Blocking::exists(problem, pixels, copiesY),
         GetParam().exists(problem));

@@ -185,11 +185,20 @@ TEST_F(BlocksTest, EnginesAreOfferedForBlocksOfFewChannels) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   const auto blocksOf = [&](Problem problem) {
     std::vector<int> pixels;
+    bool copiesY = false, keepsY = false;
     for (const KernelOffer& offer :
          offeredKernels(handle_.get(), problem, ProblemDescriptors(problem).get(), true)) {
       if (offer.kernel.source != kEngines) continue;
-      const int found = engineConfigurationOf(offer.kernel.id).blocks;
+      const EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
+      const int found = value.blocks;
       if (found > 1 && (pixels.empty() || pixels.back() != found)) pixels.push_back(found);
+      if (found > 1 && found == Blocking::pixelsOf(problem))
+        (value.last != 0 ? copiesY : keepsY) = true;
+    }
+    if (Blocking::pixelsOf(problem) > 1 && !pixels.empty()) {
+      const bool isTensor = problem.mathType != CUDNN_FMA_MATH;
+      EXPECT_EQ(copiesY, isTensor) << problem.text();
+      EXPECT_EQ(keepsY, !isTensor || problem.xType == CUDNN_DATA_FLOAT) << problem.text();
     }
     return pixels;
   };

@@ -218,7 +218,7 @@ TEST_F(PlannerCopiesTest, FewChannelsRunInBlocks) {
 TEST_F(PlannerCopiesTest, BlocksCopyYWhereEnginesWould) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   settings_.checkKernels = false;  // in full arithmetic they take the CPU seconds
-  const auto expectBlocks = [&](const Problem& problem, int pixels) {
+  const auto expectBlocks = [&](const Problem& problem, int pixels, int last) {
     Planner planner;
     PlanRequest wanted = request(planner, 0, problem);
     wanted.calls = CallKind::kOverwriting;
@@ -231,17 +231,23 @@ TEST_F(PlannerCopiesTest, BlocksCopyYWhereEnginesWould) {
     for (const Plan::Step& step : found.plan->steps) {
       const EngineConfiguration value = engineConfigurationOf(step.kernel.id);
       EXPECT_EQ(value.blocks, pixels) << toText(*found.plan);
-      EXPECT_EQ(value.last, 1) << toText(*found.plan);
+      EXPECT_EQ(value.last, last) << toText(*found.plan);
     }
   };
-  expectBlocks(firstLayer(problemOf(Operation::kForward), 64, CUDNN_DATA_HALF, false), 4);
+  expectBlocks(firstLayer(problemOf(Operation::kForward), 64, CUDNN_DATA_HALF, false), 4, 1);
   Problem gradient = firstLayer(problemOf(Operation::kBackwardFilter), 64, CUDNN_DATA_FLOAT, false);
   gradient.wSizes = {64, 3, 11, 11, 0};
   gradient.ySizes = {64, 64, 27, 27, 0};
   gradient.yStrides = {64 * 27 * 27, 27 * 27, 27, 1, 0};
   gradient.pads = {2, 2, 0};
   gradient.strides = {4, 4, 1};
-  expectBlocks(gradient, 16);
+  expectBlocks(gradient, 16, 1);
+  gradient.operation = Operation::kForward;
+  expectBlocks(gradient, 16, 0);
+  gradient.operation = Operation::kBackwardFilter;
+  gradient.ySizes[1] = gradient.wSizes[0] = 66;
+  gradient.yStrides[0] = 66 * 27 * 27;
+  expectBlocks(gradient, 0, 0);  // we can't copy that y
 }
 
 /// Their parts are not copied to float, where our copies can run.
@@ -262,8 +268,8 @@ TEST_F(PlannerCopiesTest, FilterGradientsWhoseBlocksDoNotFitAreSplit) {
   EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
 }
 
-/// Bands copy x with its channels filled, which pays where y is larger.
-TEST_F(PlannerCopiesTest, FilterGradientsOfALargeYRunInBands) {
+/// Bands copy x with its channels filled, and multiply those too.
+TEST_F(PlannerCopiesTest, FilterGradientsRunInBandsButThoseOfLargePatches) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   settings_.checkKernels = false;
   const auto configurationOf = [&](const Problem& problem) {
