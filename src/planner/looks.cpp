@@ -17,8 +17,9 @@ constexpr std::size_t kFirstOffers = 2;
 std::optional<PlannedLook> lookAt(const MeasurementStore& store,
                                   const PlanRequest& request,
                                   const KnownQuestion& asked) {
-  if (!request.own || !request.suitsEngines || !request.withEngines() || request.withErrors() ||
-      (asked.isOfLook && request.lacksWorkspace))
+  const bool isOver = asked.isOfLook ? request.lacksWorkspace : asked.answers(request.limitBytes);
+  if (isOver || !request.own || !request.suitsEngines || !request.withEngines() ||
+      request.withErrors())
     return std::nullopt;
   PlannedLook look;
   look.kernels = store.likelyKernels(request);

@@ -344,7 +344,10 @@ void Measurer::conclude(const PlanRequest& request,
     asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * spent, kShortestRetry);
     asked.isOngoing = false;
     const bool wasTried = result.untried != Untried::kMemory || result.kernelsMeasured > 0;
-    if (wasTried) asked.isOfLook = isLook && result.failures == 0;
+    // After a look that fails again, its kernels count as refused (KnownQuestion::addAttempt).
+    const bool fails = isLook && result.failures > 0;
+    if (wasTried) asked.isOfLook = isLook && (!fails || asked.lookFailed);
+    asked.lookFailed = fails && !asked.isOfLook;
     if (asked.isOfLook) asked.calls = 0;
     asked.spentMs = 0;
   });

@@ -247,6 +247,37 @@ TEST_F(PlannerPartsTest, TheOthersFollowWhenThereIsMemoryAgain) {
   EXPECT_LT(3 * few, measured(planner));
 }
 
+/// What always fails is tried twice, whether all kernels are timed or few, and measuring ends.
+TEST_F(PlannerPartsTest, TheOthersFollowWhereSomeKernelsAlwaysFail) {
+  settings_.benchmarkShare = 1e6;  // measuring that is due is done, however slow the machine is
+  settings_.backgroundPlanning = false;
+  settings_.checkKernels = false;
+  setLie(Lie::kFails);
+  int looks = 0;
+  const ProblemDescriptors descriptors(problemOf(Operation::kForward));
+  for (const auto& offer :
+       offeredKernels(handle_.get(), problemOf(Operation::kForward), descriptors.get(), true)) {
+    if (!isClients(offer.kernel) || offer.workspaceBytes < 4 * kMebibyte) continue;
+    Planner planner;
+    PlanRequest wanted = lacking(planner);
+    wanted.own = {offer.kernel, offer.workspaceBytes};
+    wanted.limitBytes = offer.workspaceBytes / 4 * 3;
+    PlanAnswer found = call(planner, wanted);
+    wanted.callsSince = 100;
+    long long few = 0;
+    const auto begin = std::chrono::steady_clock::now();
+    while (!found.isFinal && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
+      found = call(planner, wanted);
+      if (few == 0) few = measured(planner);
+    }
+    EXPECT_TRUE(found.isFinal) << toText(Operation::kForward, offer.kernel);
+    EXPECT_LT(20, measured(planner)) << toText(Operation::kForward, offer.kernel);
+    if (few < 20) ++looks;
+  }
+  setLie(Lie::kNone);
+  EXPECT_LT(0, looks);
+}
+
 TEST_F(PlannerPartsTest, AnotherCandidateOfTheProgramRunsBySame) {
   Planner planner;
   PlanRequest wanted = lacking(planner);
