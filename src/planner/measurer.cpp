@@ -7,6 +7,7 @@
 
 #include "benchmark/exact_outputs.hpp"
 #include "kernels/engine_calls.hpp"
+#include "kernels/engine_configuration.hpp"
 #include "kernels/engines.hpp"
 #include "kernels/planes.hpp"
 #include "planner/configuration_times.hpp"
