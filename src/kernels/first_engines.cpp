@@ -78,9 +78,9 @@ std::optional<KernelOffer> firstWithin(const Asking& asking,
 /// Whether the first engine on blocks is faster than cuDNN's own on parts of the batch, without
 /// being measured. On an H200 and tensor cores, within 64 and 256 MiB, it mostly takes 0.2 to 0.9
 /// of the time (misc/results/first_layers_h200.json at 8674ede9). Float's filter gradients take 0.8
-/// to 1.2, but AlexNet's, with more numbers in a block, 0.6 if we copy y; channels last float takes
-/// up to 3.2 and forward up to 2.3 times as long. Float's data gradients first in a network, and
-/// fused calls, were not measured.
+/// to 1.2, but AlexNet's, with more numbers in a block, 0.6 if we copy y (at 1cfc4aab); channels
+/// last float takes up to 3.2 and forward up to 2.3 times as long. Float's data gradients first in
+/// a network, and fused calls, were not measured.
 bool gainsByBlocks(const Problem& problem) {
   if (problem.mathType == CUDNN_FMA_MATH) return false;
   switch (problem.operation) {
@@ -156,6 +156,27 @@ std::optional<KernelOffer> onChannelsLast(const Asking& asking,
   return firstWithin(asking, std::move(kinds), bounds, nullptr);
 }
 
+/// The parts of a problem that is not large, in the order in which they are asked about: the
+/// largest folded bands or tiles of groups, other bands, the fewest splits, the fewest sums. Bands
+/// copy x with its few channels filled, and multiply those, too. Where the pixels that the filter
+/// steps over have more numbers than a block may have, splits come first: within 64 MiB an H200
+/// takes 1.36 of plain's time for a ViT's first filter gradient in bfloat16 in splits, and 2.25 in
+/// bands; for a ConvNeXt's, MobileNet's and ResNet's 1.25 to 1.37 and 0.68 to 0.97
+/// (misc/results/first_layers_h200.json at 1cfc4aab and 743f4563).
+std::vector<EngineConfiguration> partsInOrder(const Problem& problem) {
+  std::vector<EngineConfiguration> kinds;
+  const auto add = [&](std::vector<EngineConfiguration> more) {
+    for (EngineConfiguration& kind : more) kinds.push_back(std::move(kind));
+  };
+  const bool areLargePatches = numbersInBlock(problem) > kMostInBlock;
+  if (areLargePatches) add(splitsOf(problem));
+  add(foldedParts(problem));
+  add(partsOfSample(problem));
+  if (!areLargePatches) add(splitsOf(problem));
+  add(sumsOf(problem));
+  return kinds;
+}
+
 }  // namespace
 
 std::vector<KernelOffer> firstEngines(const EngineDevice& device,
@@ -188,31 +209,6 @@ std::vector<KernelOffer> firstEngines(const EngineDevice& device,
   }
   return first;
 }
-
-namespace {
-
-/// The parts of a problem that is not large, in the order in which they are asked about: the
-/// largest folded bands or tiles of groups, other bands, the fewest splits, the fewest sums. Bands
-/// copy x with its few channels filled, and multiply those, too. Where a step of the filter covers
-/// more pixels than a block may have, splits come first: within 64 MiB an H200 takes 1.36 of
-/// plain's time for a ViT's first filter gradient in bfloat16 in splits, and 2.25 in bands; for a
-/// ConvNeXt's, MobileNet's and ResNet's 1.25 to 1.37 and 0.68 to 0.97
-/// (misc/results/first_layers_h200.json at 1cfc4aab and 743f4563).
-std::vector<EngineConfiguration> partsInOrder(const Problem& problem) {
-  std::vector<EngineConfiguration> kinds;
-  const auto add = [&](std::vector<EngineConfiguration> more) {
-    for (EngineConfiguration& kind : more) kinds.push_back(std::move(kind));
-  };
-  const bool areLargePatches = numbersInBlock(problem) > kMostInBlock;
-  if (areLargePatches) add(splitsOf(problem));
-  add(foldedParts(problem));
-  add(partsOfSample(problem));
-  if (!areLargePatches) add(splitsOf(problem));
-  add(sumsOf(problem));
-  return kinds;
-}
-
-}  // namespace
 
 std::optional<KernelOffer> engineInBands(const EngineDevice& device,
                                          const Problem& problem,

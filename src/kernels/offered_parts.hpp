@@ -34,7 +34,7 @@ bool hasFewInBlock(const Problem& problem) noexcept;
 /// The smallest blocks of pixels, if a pixel has few channels, and, if these too have few numbers,
 /// larger ones. Larger blocks have more products with 0, which only tensor cores are fast enough
 /// for. Where engines would copy y, we do; in float they are offered both ways, because some
-/// engines copy y again, and forward an H200's are as fast without.
+/// engines copy y again, and AlexNet's forward is faster without.
 std::vector<EngineConfiguration> blocksOf(const Problem& problem);
 
 /// One band, and bands, the largest first, with several columns as a pixel; empty if channels are

@@ -92,7 +92,7 @@ struct KnownQuestion {
   Clock::time_point retryAt{};  ///< when to try again what could not be tried
   std::string why;              ///< the obstacle, for the log
   bool isOfLook = false;        ///< only few kernels were timed (Look)
-  bool lookFailed = false;      ///< the latest attempt was a look, and kernels failed
+  bool lookFailed = false;      ///< once; a look that fails again is over
   bool isOngoing = false;       ///< it is being measured, slice by slice
   double spentMs = 0;           ///< the time of that, so far
   std::uint64_t calls = 0;      ///< calls that were answered here, not by a handle's own table

@@ -112,7 +112,7 @@ MeasuringBudget::Hope hopeOf(const PlanRequest& request, const KnownQuestion& as
   using Hope = MeasuringBudget::Hope;
   if (asked.isOfLook) return Hope::kAfterALook;
   if (!request.lacksWorkspace) return Hope::kWhole;
-  const auto parts = asked.unmeasuredFor(request);
+  const Plan* const parts = asked.unmeasuredFor(request);
   return parts != nullptr && isOnCopies(*parts) ? Hope::kOnCopies : Hope::kInParts;
 }
 
@@ -149,11 +149,11 @@ bool Measurer::mustMeasure(const PlanRequest& request,
   const bool hasShare = budget_.has(sliceMsOf(request), share);
   // Calls pay for one attempt only.
   const bool isFirst = asked.isOngoing || (!asked.isAnswered() && !asked.isIncomplete());
-  const auto parts = request.lacksWorkspace ? asked.unmeasuredFor(request) : nullptr;
+  const Plan* const parts = request.lacksWorkspace ? asked.unmeasuredFor(request) : nullptr;
   const bool isInParts = parts != nullptr;
-  const double lostMs = !request.lacksWorkspace || (isInParts && isOnCopies(*parts)) ? 0
-                        : isInParts ? budget_.lossInParts() * callsMs
-                                    : callsMs;
+  double lostMs = 0;
+  if (request.lacksWorkspace && !isInParts) lostMs = callsMs;
+  if (isInParts && !isOnCopies(*parts)) lostMs = budget_.lossInParts() * callsMs;
   const bool isPaid = isFirst && !asked.isOfLook && asked.spentMs + sliceMsOf(request) <= lostMs;
   if (isPaid && !isInParts) return true;
   if (!hasShare && !isPaid) return false;
