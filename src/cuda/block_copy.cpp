@@ -23,6 +23,9 @@ namespace {
 
 using namespace block_copy;
 
+// As many as large GPUs have at a time: an H200 792.
+constexpr std::int64_t kEnoughThreadBlocks = 1024;
+
 /// The kernels for numbers of one size.
 struct Kernels {
   cudaKernel_t toBlocks = nullptr, fromBlocks = nullptr;
@@ -313,15 +316,23 @@ cudaError_t launchQuads(cudaKernel_t Kernels::*kernel,
   return launch(kernel, copy, threadBlocks, dim3(kLanes, kWarps), stream);
 }
 
-/// Divides each row of blocks into parts that fit into shared memory.
+/// Divides each row of blocks into parts that fit into shared memory: into some of its channels,
+/// and, if its thread blocks are few, also into some of its blocks. A signal in time is one row.
 cudaError_t launch(cudaKernel_t Kernels::*kernel,
                    const BlockCopy& copy,
                    std::int32_t rows,
                    cudaStream_t stream) noexcept {
-  const std::int64_t numbers = std::int64_t{copy.numbers + 1} * copy.across;
-  const std::int64_t parts = (numbers + kTile - 1) / kTile;
-  const dim3 threadBlocks(static_cast<unsigned>(copy.samples) * static_cast<unsigned>(rows),
-                          static_cast<unsigned>(std::min<std::int64_t>(parts, copy.channels)));
+  const auto partsOf = [&](std::int64_t numbers) {
+    return ((numbers + 1) * copy.across + kTile - 1) / kTile;
+  };
+  const std::int64_t inChannels = std::min<std::int64_t>(partsOf(copy.numbers), copy.channels);
+  const std::int64_t inRows = std::int64_t{copy.samples} * rows;
+  const std::int64_t missing = kEnoughThreadBlocks / (inRows * inChannels);
+  const std::int64_t along =
+      std::clamp<std::int64_t>(missing, 1, partsOf(copy.numbers / inChannels));
+  const dim3 threadBlocks(static_cast<unsigned>(inRows),
+                          static_cast<unsigned>(inChannels),
+                          static_cast<unsigned>(along));
   return launch(kernel, copy, threadBlocks, dim3(kLanes, kWarps), stream);
 }
 

@@ -37,7 +37,7 @@ __device__ void waitForInputs() {
 }
 
 /// The part that a thread block copies by way of shared memory: some channels of a row of blocks,
-/// and as many of the blocks as fit at a time. One number more in each block lets threads that
+/// and as many of the blocks as fit at a time, in turns with the others of its row. One number more in each block lets threads that
 /// write to neighbouring blocks use different banks.
 template <typename Number>
 struct Tile {
@@ -208,7 +208,8 @@ template <typename Number>
 __device__ void copyToBlocks(const BlockCopy& copy, Number* memory) {
   const Tile<Number> tile(copy, memory, copy.down);
   if (tile.lines == 0) return;
-  for (int first = 0; first < copy.across; first += tile.most) {
+  const int step = static_cast<int>(gridDim.z) * tile.most;
+  for (int first = static_cast<int>(blockIdx.z) * tile.most; first < copy.across; first += step) {
     const int blocks = min(tile.most, copy.across - first);
     tile.readPixels(first, blocks);
     __syncthreads();
@@ -223,7 +224,8 @@ __device__ void copyFromBlocks(const BlockCopy& copy, Number* memory) {
   const Tile<Number> tile(copy, memory, (copy.height + copy.padY + copy.rows - 1) / copy.rows);
   if (tile.lines == 0) return;
   const int across = (copy.width + copy.padX + copy.columns - 1) / copy.columns;
-  for (int first = 0; first < across; first += tile.most) {
+  const int step = static_cast<int>(gridDim.z) * tile.most;
+  for (int first = static_cast<int>(blockIdx.z) * tile.most; first < across; first += step) {
     const int known = tile.row < copy.down ? max(0, min(tile.most, copy.across - first)) : 0;
     tile.readBlocks(first, known);
     __syncthreads();

@@ -98,6 +98,9 @@ std::vector<BlockCase> blockCases() {
   add("ManyChannels", stem(kResNet, 60), 4);
   // More blocks in a row than one thread block holds at a time.
   add("LongLines", stem({4, 3, 1, 2}, {1200, 7, 3, 2}), 4);
+  // A signal in time is one row, which several thread blocks copy.
+  const Problem signal = stem({1, 1, 0, 1}, {9000, 10, 0, 5}, 1);
+  add("ASignal", signal, 5);
   add("ManyFilters", stem({16, 7, 3, 2}, {70, 7, 3, 2}, 3, 64), 16);
   Problem fma = stem(kResNet);
   fma.mathType = CUDNN_FMA_MATH;
@@ -122,6 +125,7 @@ std::vector<BlockCase> blockCases() {
     addOf("Vgg", stem(kVgg), 4);
     addOf("WhatNoTapReads", stem({25, 4, 0, 4}), 16);
     addOf("Gaps", gaps, 4);
+    addOf("ASignal", signal, 5);
     addOf("AlexNetCopiesY", stem(kAlexNet), 16);
     cases.back().copiesY = true;
     addOf("ResNetCopiesY", stem(kResNet, 3, 16), 4);
