@@ -298,7 +298,10 @@ bool ChannelsLast::exists(const Problem& problem, int bands, int folds) {
 }
 
 bool ChannelsLast::mayFold(const Problem& problem) noexcept {
-  const bool hasBlocks = problem.dimensions == 4 && Blocking::hasFewChannels(problem);
+  // A filter gradient of 16 bits has no blocks larger than the filter's step.
+  const bool hasBlocks = problem.dimensions == 4 && Blocking::hasFewChannels(problem) &&
+                         (Blocking::pixelsOf(problem) != 1 || !isRounded(problem.wType) ||
+                          problem.operation != Operation::kBackwardFilter);
   return !hasBlocks && isCopiedLast(problem) && mayBeCopied(problem) && problem.dimensions >= 4 &&
          std::min(problem.xSizes[1], problem.ySizes[1]) <= kFoldedChannels / 2 &&
          isFoldable(problem);

@@ -174,6 +174,13 @@ TEST_F(ChannelsLastTest, ColumnsAreFoldedWhereChannelsAreFew) {
   EXPECT_EQ(foldsOf(3, 16), 1) << "blocks serve better";
   EXPECT_EQ(foldsOf(16, 16, {64, 1, 0, 1}), 1) << "each column needs its own only";
   EXPECT_EQ(foldsOf(16, 16, {5, 3, 1, 1}), 1) << "the copy of y would be larger by a fifth";
+  Problem gradient = inHalf(stem({64, 3, 1, 1}, 3, 16));
+  EXPECT_EQ(ChannelsLast::foldsOf(gradient), 1) << "blocks serve better";
+  gradient.operation = Operation::kBackwardFilter;
+  EXPECT_EQ(ChannelsLast::foldsOf(gradient), 8) << "blocks would round twice";
+  gradient = inHalf(stem({64, 4, 1, 2}, 3, 16));
+  gradient.operation = Operation::kBackwardFilter;
+  EXPECT_EQ(ChannelsLast::foldsOf(gradient), 1) << "blocks of the step don't";
   Problem fma = stem({64, 3, 1, 1}, 16, 16);
   fma.mathType = CUDNN_FMA_MATH;
   EXPECT_EQ(ChannelsLast::foldsOf(fma), 1);
@@ -353,7 +360,7 @@ class RandomBands {
     setSizes(p,
              p.groups * whole * at(1, 11),
              p.groups * whole * at(1, 11),
-             false,
+             at(0, 2) == 0,
              at(0, 3) == 0 ? 8 * at(1, 3) : 0);
     if (at(0, 3) == 0) p.wFormat = CUDNN_TENSOR_NHWC;
     if (p.operation == Operation::kForward && at(0, 4) == 0) {
