@@ -39,7 +39,6 @@ constexpr std::size_t kKeptTiled = 3;
 // So many engines run in bands: each costs a query and a timing for each number of bands. cuDNN's
 // first three are often variants of one engine, and a faster one may come behind them.
 constexpr std::size_t kKeptBanded = 8;
-constexpr int kMany = 64;  // channels
 // Parts of large tensors take seconds to time.
 constexpr std::size_t kKeptLarge = 3;
 constexpr int kKeptOfOneEngine = 2;
@@ -267,9 +266,11 @@ void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
     }
   };
   add(foldedParts(asking.problem));
-  const auto [few, many] = std::minmax(asking.problem.xSizes[1], asking.problem.ySizes[1]);
-  if (isFew && (!hasBands || (many >= kMany && few >= kMany / 2)))
-    add(partsOfSample(asking.problem));
+  const Problem& problem = asking.problem;
+  const bool copyTensors = isCopiedLast(problem) ||
+                           (!offers.empty() && offers.front().workspaceBytes >=
+                                                   std::min(problem.xBytes(), problem.yBytes()));
+  if (isFew && copyTensors && (!hasBands || hasManyOnOneSide(problem))) add(partsOfSample(problem));
 }
 
 /// Adds the first few engines for each number of parts, at most two variants of one engine: cuDNN's

@@ -104,6 +104,14 @@ class EngineSource final : public KernelSource {
     return engineInBands({handle}, problem, bounds, failures);
   }
 
+  std::optional<KernelOffer> offerFirst(cudnnHandle_t handle,
+                                        const Problem& problem,
+                                        const OfferBounds& bounds,
+                                        bool orNext,
+                                        int* failures) const override {
+    return firstEngine({handle}, problem, bounds, orNext, failures);
+  }
+
   std::optional<KernelOffer> offerOnCopies(cudnnHandle_t handle,
                                            const Problem& problem,
                                            std::optional<Kernel> own,

@@ -22,6 +22,12 @@ std::optional<KernelOffer> engineInBands(const EngineDevice& device,
                                          const Problem& problem,
                                          const OfferBounds& bounds,
                                          int* failures);
+/// KernelSource::offerFirst on a device.
+std::optional<KernelOffer> firstEngine(const EngineDevice& device,
+                                       const Problem& problem,
+                                       const OfferBounds& bounds,
+                                       bool orNext,
+                                       int* failures);
 /// KernelSource::offerOnCopies on a device.
 std::optional<KernelOffer> engineOnCopies(const EngineDevice& device,
                                           const Problem& problem,

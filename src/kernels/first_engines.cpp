@@ -5,6 +5,7 @@
 #if UCUDNN_HAS_ENGINES
 
 #include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <utility>
 
@@ -18,6 +19,7 @@ namespace ucudnn {
 namespace {
 
 constexpr std::size_t kFirstAsked = 8;  // the others are mostly slow
+constexpr int kVariants = 3;            // so many of the first are often of one engine
 
 /// Adds the first few engines that need not be compiled, in each number of pixels of blocks, and in
 /// the fewest folded bands that fit.
@@ -42,8 +44,9 @@ void addFirstCopied(const Asking& asking,
 
 /// The first engine, in the first of the kinds, within the bounds. Leaves out engines that cuDNN
 /// compiles: compiling takes longer than the calls that this serves. Where the first engine needs
-/// too much workspace, the next kind's parts are smaller. `slower` gets the first other engine that
-/// fits, for a caller without smaller parts; null: it has some. Throws Error.
+/// too much workspace, or the first few of bands, the next kind's parts are smaller. `slower` gets
+/// the first other engine that fits, for a caller without smaller parts; null: it has some. Throws
+/// Error.
 std::optional<KernelOffer> firstWithin(const Asking& asking,
                                        std::vector<EngineConfiguration> kinds,
                                        const OfferBounds& bounds,
@@ -51,9 +54,8 @@ std::optional<KernelOffer> firstWithin(const Asking& asking,
   for (EngineConfiguration& kind : kinds) {
     const EnginePart part(asking.problem, kind);
     if (part.ownBytes > bounds.limitBytes) continue;
-    const bool mayWait =
-        kind.bands == 1 && !kind.readsCallersTensors() && !asking.problem.isLarge();
-    bool isFirst = true;
+    const int mostTooLarge = asking.problem.isLarge() ? INT_MAX : kind.bands == 1 ? 1 : kVariants;
+    int tooLarge = 0;
     const auto graphs = makeGraphs(asking.device, part, asking.calls);
     for (EngineConfiguration& value : graphs.front().proposals(asking.device, CUDNN_HEUR_MODE_A)) {
       kind.engine = value.engine;
@@ -62,14 +64,13 @@ std::optional<KernelOffer> firstWithin(const Asking& asking,
       const auto offer = offerOf(asking.problem, engine, asking.calls, asking.failures);
       if (!offer || offer->compiled) continue;
       if (bounds.admit(*offer)) {
-        if (isFirst) return offer;
+        if (tooLarge < mostTooLarge) return offer;
         if (slower != nullptr && !*slower) *slower = offer;
         break;
       }
-      if (mayWait && offer->workspaceBytes > bounds.limitBytes) {
-        isFirst = false;
-        if (slower == nullptr || *slower) break;
-      }
+      if (offer->workspaceBytes > bounds.limitBytes && ++tooLarge >= mostTooLarge &&
+          (slower == nullptr || *slower))
+        break;
     }
   }
   return std::nullopt;
@@ -169,10 +170,14 @@ std::vector<EngineConfiguration> partsInOrder(const Problem& problem) {
     for (EngineConfiguration& kind : more) kinds.push_back(std::move(kind));
   };
   const bool areLargePatches = numbersInBlock(problem) > kMostInBlock;
-  if (areLargePatches) add(splitsOf(problem));
-  add(foldedParts(problem));
+  const bool foldsGain =
+      problem.operation == Operation::kBackwardFilter || !hasManyOnOneSide(problem);
+  const bool splitsFirst = areLargePatches || !isCopiedLast(problem);
+  if (splitsFirst) add(splitsOf(problem));
+  if (foldsGain) add(foldedParts(problem));
   add(partsOfSample(problem));
-  if (!areLargePatches) add(splitsOf(problem));
+  if (!foldsGain) add(foldedParts(problem));
+  if (!splitsFirst) add(splitsOf(problem));
   add(sumsOf(problem));
   return kinds;
 }
@@ -222,6 +227,24 @@ std::optional<KernelOffer> engineInBands(const EngineDevice& device,
     const Asking asking{device, problem, bounds.calls, failures};
     const auto first = firstWithin(asking, std::move(kinds), bounds, &slower);
     return first ? first : slower;
+  } catch (const Error& error) {
+    if (failures != nullptr && !isRefusal(error.status())) ++*failures;
+  }
+  return std::nullopt;
+}
+
+std::optional<KernelOffer> firstEngine(const EngineDevice& device,
+                                       const Problem& problem,
+                                       const OfferBounds& bounds,
+                                       bool orNext,
+                                       int* failures) {
+  if (!hasEngines(problem) || problem.isLarge()) return std::nullopt;
+  try {
+    std::optional<KernelOffer> next;
+    const Asking asking{device, problem, bounds.calls, failures};
+    const auto first =
+        firstWithin(asking, {EngineConfiguration()}, bounds, orNext ? &next : nullptr);
+    return first ? first : next;
   } catch (const Error& error) {
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
   }

@@ -24,6 +24,8 @@ namespace {
 // that time. A device with slower memory copies less.
 constexpr std::size_t kLeastBandBytes = std::size_t{8} << 20;
 constexpr double kLaunchMs = 2.5e-3;
+// Small parts: of an H200's 32 MiB. Most limits leave room for them.
+constexpr std::size_t kSmallInLeast = 4;
 // The workspace of a limit that engines have beside a band's copies: mostly some KB. Those of a
 // filter gradient sum its parts there, one of 128 x 128 floats for each multiprocessor, or, in
 // float, two of a large gradient: on an H100 engines of misc/layers/one_sample.csv want 0 to 17
@@ -37,6 +39,7 @@ constexpr int kTilePixels = 128, kFewChannels = 128;
 constexpr double kProductsOfALaunch = 1700;
 constexpr int kTriedForWaves = 8;
 constexpr double kMoreHalos = 1.05;  // what more bands must save: they copy more rows twice
+constexpr int kManyChannels = 64;
 // Blocks of fewer numbers have larger ones beside them.
 constexpr int kFewInBlock = 16;
 // More bands are only for large problems.
@@ -137,20 +140,21 @@ int withFullWaves(const Problem& problem, EngineConfiguration kind, int multipro
   return best;
 }
 
-/// The numbers of bands that are worth it if tensors with channels first are copied channels last,
-/// so many columns of y as a pixel. One band is, too, if columns are folded or in half and
-/// bfloat16. Others are the largest bands within a power of two, because limits mostly are one, or
-/// some more that fill the multiprocessors. Like tiles, they don't depend on a limit. Throws Error.
+/// The numbers of bands that are worth it if tensors are copied channels last, so many columns of y
+/// as a pixel. One band is, too, if columns are folded or in half and bfloat16, unless channels are
+/// last already: engines copy those only to fill their channels. Others are the largest bands
+/// within a power of two, because limits mostly are one, or some more that fill the
+/// multiprocessors. Like tiles, they don't depend on a limit. Throws Error.
 std::vector<EngineConfiguration> bandsOf(const Problem& problem, int folds) {
   const std::size_t copied = problem.xBytes() + problem.yBytes();
   std::vector<EngineConfiguration> kinds;
-  if (!isCopiedLast(problem)) return kinds;
+  if (problem.mathType == CUDNN_FMA_MATH) return kinds;
   EngineConfiguration kind;
   kind.blocks = 1;
   kind.folds = folds;
   const std::size_t least = leastBandBytes();
-  if ((isRounded(problem.xType) || folds > 1) && copied >= least && exists(problem, kind))
-    kinds.push_back(kind);
+  const bool gainsWhole = (isRounded(problem.xType) && isCopiedLast(problem)) || folds > 1;
+  if (gainsWhole && copied >= least && exists(problem, kind)) kinds.push_back(kind);
   const int multiprocessors = attributeOf(cudaDevAttrMultiProcessorCount);
   std::size_t limitBytes = 1;
   while (2 * limitBytes < copied + problem.wBytes()) limitBytes *= 2;
@@ -201,7 +205,8 @@ bool hasFewSamples(const Problem& problem) noexcept {
 std::vector<EngineConfiguration> groupTilesOf(const Problem& problem) {
   std::vector<EngineConfiguration> kinds;
   const bool isDepthwise = problem.wSizes[1] == 1;
-  if (problem.groups == 1 || isDepthwise || !isCopiedLast(problem) || !hasFewSamples(problem))
+  if (problem.groups == 1 || isDepthwise || problem.mathType == CUDNN_FMA_MATH ||
+      !hasFewSamples(problem))
     return kinds;
   const std::size_t copied = problem.xBytes() + problem.yBytes() + problem.wBytes();
   const std::size_t least = leastBandBytes();
@@ -245,6 +250,11 @@ std::vector<EngineConfiguration> foldedParts(const Problem& problem) {
   return folds == 1 ? std::vector<EngineConfiguration>() : bandsOf(problem, folds);
 }
 
+bool hasManyOnOneSide(const Problem& problem) noexcept {
+  const auto [few, many] = std::minmax(problem.xSizes[1], problem.ySizes[1]);
+  return many >= kManyChannels && few >= kManyChannels / 2;
+}
+
 std::vector<EngineConfiguration> partsOfSample(const Problem& problem) {
   std::vector<EngineConfiguration> kinds = groupTilesOf(problem);
   for (EngineConfiguration& kind : bandsOf(problem, 1)) kinds.push_back(std::move(kind));
@@ -253,15 +263,13 @@ std::vector<EngineConfiguration> partsOfSample(const Problem& problem) {
 
 namespace {
 
-/// Parts of the batch of a problem with few channels, in numbers from `fewest` on, kept in
-/// `number`.
+/// Parts of the batch, in numbers from `fewest` on, kept in `number`.
 template <typename Cut>
 std::vector<EngineConfiguration> partsOfBatch(const Problem& problem,
                                               int EngineConfiguration::*number,
                                               int fewest,
                                               Cut cut) {
   std::vector<EngineConfiguration> kinds;
-  if (!Blocking::hasFewChannels(problem)) return kinds;
   const std::size_t copied = problem.xBytes() + problem.yBytes(), least = leastBandBytes();
   for (int parts = fewest; !cut(problem, parts).empty(); parts *= 2) {
     if (copied / static_cast<std::size_t>(parts) < least) break;
@@ -271,13 +279,25 @@ std::vector<EngineConfiguration> partsOfBatch(const Problem& problem,
   return kinds;
 }
 
+/// Whether the parts copy little enough at a time. Bands of all samples don't where the filter is
+/// dilated, so that most rows of a band belong to the next one, too.
+bool areSmall(const std::vector<EngineConfiguration>& parts, const Problem& problem) {
+  if (parts.empty()) return false;
+  const int most = std::max(parts.back().bands, parts.back().tiles);
+  const std::size_t copied = problem.xBytes() + problem.yBytes();
+  return copied / static_cast<std::size_t>(most) <= kSmallInLeast * leastBandBytes();
+}
+
 }  // namespace
 
 std::vector<EngineConfiguration> splitsOf(const Problem& problem) {
+  const bool bandsServe = isCopiedLast(problem) && areSmall(partsOfSample(problem), problem);
+  if (bandsServe && !Blocking::hasFewChannels(problem)) return {};
   return partsOfBatch(problem, &EngineConfiguration::splits, 2, cutToSplit);
 }
 
 std::vector<EngineConfiguration> sumsOf(const Problem& problem) {
+  if (!Blocking::hasFewChannels(problem)) return {};
   return partsOfBatch(problem, &EngineConfiguration::sums, kFewestSums, cutToSum);
 }
 

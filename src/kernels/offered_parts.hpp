@@ -41,11 +41,15 @@ std::vector<EngineConfiguration> blocksOf(const Problem& problem);
 /// enough for engines, or blocks (blocks.hpp) serve better. Throws Error.
 std::vector<EngineConfiguration> foldedParts(const Problem& problem);
 
+/// Whether one side has channels enough for engines, and the other not many fewer.
+bool hasManyOnOneSide(const Problem& problem) noexcept;
+
 /// Tiles of groups, then bands; the largest first of each. Throws Error.
 std::vector<EngineConfiguration> partsOfSample(const Problem& problem);
 
-/// Parts of the batch of a filter gradient of 16 bits and few channels, whose engines copy x and y
-/// to read more channels; the fewest first. Throws Error.
+/// Parts of the batch of a filter gradient of 16 bits; the fewest first. Of few channels, whose
+/// engines copy x and y to read more of them; of channels last, which bands would copy; and where
+/// parts of a sample aren't small. Throws Error.
 std::vector<EngineConfiguration> splitsOf(const Problem& problem);
 
 /// Sums of parts of the batch in float, for calls that are not measured yet: a filter gradient of

@@ -122,6 +122,16 @@ std::optional<KernelOffer> offeredInBands(cudnnHandle_t handle,
   });
 }
 
+std::optional<KernelOffer> offeredFirst(cudnnHandle_t handle,
+                                        const Problem& problem,
+                                        const OfferBounds& bounds,
+                                        bool orNext,
+                                        int* failures) {
+  return firstOffer([&](const KernelSource& source) {
+    return source.offerFirst(handle, problem, bounds, orNext, failures);
+  });
+}
+
 std::optional<KernelOffer> offeredOnCopies(cudnnHandle_t handle,
                                            const Problem& problem,
                                            std::optional<Kernel> own,

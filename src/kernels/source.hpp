@@ -69,6 +69,12 @@ class KernelSource {
                                                   int* /*failures*/) const {
     return std::nullopt;
   }
+  /// The undivided kernel that cuDNN expects to be the fastest, if it needs no compiler. `orNext`:
+  /// or the next that keeps to the bounds. Empty if there is none.
+  virtual std::optional<KernelOffer> offerFirst(
+      cudnnHandle_t, const Problem&, const OfferBounds&, bool /*orNext*/, int* /*failures*/) const {
+    return std::nullopt;
+  }
   /// The same of the kernels that run on our copies of the tensors, if these are known to gain:
   /// blocks of pixels that have few channels, and copies in place of those that the client's own
   /// kernel makes. `own`: that kernel, if copiesTensors. Empty: a smaller batch may have one.
@@ -140,6 +146,11 @@ std::optional<KernelOffer> offeredInBands(cudnnHandle_t handle,
                                           const Problem& problem,
                                           const OfferBounds& bounds,
                                           int* failures = nullptr);
+std::optional<KernelOffer> offeredFirst(cudnnHandle_t handle,
+                                        const Problem& problem,
+                                        const OfferBounds& bounds,
+                                        bool orNext,
+                                        int* failures = nullptr);
 std::optional<KernelOffer> offeredOnCopies(cudnnHandle_t handle,
                                            const Problem& problem,
                                            std::optional<Kernel> own,

@@ -193,6 +193,24 @@ std::shared_ptr<const Plan> inBands(const PlanRequest& request,
   return nullptr;
 }
 
+/// The first engine of the heuristics that runs on the largest part of the batch within the limit.
+/// The client's own kernel may need more for one sample than another one: partial sums, of its
+/// knobs for the whole batch. Null if there is none. Throws Error.
+std::shared_ptr<const Plan> byFirstEngine(const PlanRequest& request,
+                                          PreparedKernels& prepared,
+                                          KernelChecks& checks) {
+  const int miniBatch = request.problem.batch();
+  for (int count = 2; request.sizes().size() > 1 && count / 2 < miniBatch; count *= 2) {
+    const int size = std::max(1, miniBatch / count);
+    const auto offer = offeredFirst(
+        request.handle, request.problem.withBatch(size), boundsAt(request, size), size == 1);
+    if (!offer) continue;
+    Parts parts(request, offer->kernel, prepared, checks);
+    return divide(request, parts, miniBatch / size) ? parts.plan() : nullptr;
+  }
+  return nullptr;
+}
+
 /// The kernel of the largest part of the batch that has one on our copies within the limit, and
 /// that part's samples. Few sizes are asked about: each costs about a millisecond. Throws Error.
 std::optional<std::pair<KernelOffer, int>> offerOnCopies(const PlanRequest& request) {
@@ -253,7 +271,7 @@ std::optional<OwnKernel> firstOfPart(const PlanRequest& request) {
 }
 
 /// A kernel on our copies; else the client's kernel on parts of the batch; where it has none,
-/// another's bands. Null: there are none either. Throws Error.
+/// another's bands, or another on parts of the batch. Null: there are none either. Throws Error.
 std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& checks) {
   PreparedKernels prepared(request.handle, request.problem);
   if (request.problem.isLarge()) {
@@ -272,7 +290,8 @@ std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& 
   if (mayDivide && divide(request, parts, fewest))
     if (auto plan = parts.plan()) return plan;
   if (parts.failed()) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");
-  return inBands(request, prepared, checks);
+  if (auto plan = inBands(request, prepared, checks)) return plan;
+  return byFirstEngine(request, prepared, checks);
 }
 
 }  // namespace

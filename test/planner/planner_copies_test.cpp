@@ -268,8 +268,9 @@ TEST_F(PlannerCopiesTest, FilterGradientsWhoseBlocksDoNotFitAreSplit) {
   EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
 }
 
-/// Bands copy x with its channels filled, and multiply those too.
-TEST_F(PlannerCopiesTest, FilterGradientsRunInBandsButThoseOfLargePatches) {
+/// Bands copy x with its channels filled, and multiply those too. Where the filter is dilated, most
+/// rows of a band belong to the next one, too.
+TEST_F(PlannerCopiesTest, FilterGradientsRunInBandsButThoseOfLargePatchesAndDilated) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   settings_.checkKernels = false;
   const auto configurationOf = [&](const Problem& problem) {
@@ -297,6 +298,70 @@ TEST_F(PlannerCopiesTest, FilterGradientsRunInBandsButThoseOfLargePatches) {
   value = configurationOf(problem);
   EXPECT_EQ(1, value.bands) << toText(value);
   EXPECT_LT(1, value.splits) << toText(value);
+  // DeepLab's, for the pooled rates.
+  problem.xSizes = {8, 2048, 65, 65, 0};
+  problem.xStrides = {2048 * 4225, 4225, 65, 1, 0};
+  problem.wSizes = {256, 2048, 3, 3, 0};
+  problem.ySizes = {8, 256, 65, 65, 0};
+  problem.yStrides = {256 * 4225, 4225, 65, 1, 0};
+  problem.pads = problem.dilations = {12, 12, 1};
+  problem.strides = {1, 1, 1};
+  value = configurationOf(problem);
+  EXPECT_EQ(1, value.bands) << toText(value);
+  EXPECT_LT(1, value.splits) << toText(value);
+}
+
+/// An engine with many partial sums may need more for one sample than another engine.
+TEST_F(PlannerCopiesTest, AnotherEngineRunsInPartsWhereItsOwnFitsNowhere) {
+  settings_.checkKernels = false;
+  Problem problem = problemOf(Operation::kBackwardFilter);
+  problem.xStrides = {64 * 729, 1, 64 * 27, 64, 0};
+  problem.yStrides = {192 * 729, 1, 192 * 27, 192, 0};
+  Planner planner;
+  PlanRequest wanted = request(planner, 0, problem);
+  wanted.suitsEngines = wanted.lacksWorkspace = true;
+  wanted.own = mostWorkspaceOf(problem);
+  ASSERT_TRUE(wanted.own);
+  const auto ofOne =
+      offeredKernel(handle_.get(), problem.withBatch(1), nullptr, wanted.own->kernel);
+  ASSERT_TRUE(ofOne && ofOne->workspaceBytes > 0);
+  wanted.limitBytes = ofOne->workspaceBytes - 1;
+  const PlanAnswer found = call(planner, wanted);
+  ASSERT_TRUE(found.plan);
+  EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
+  for (const Plan::Step& step : found.plan->steps) {
+    EXPECT_TRUE(isClients(step.kernel)) << toText(*found.plan);
+    EXPECT_LT(step.batch, problem.batch());
+  }
+}
+
+/// Channels that are last already have bands, too: engines copy them, if only to fill them. A
+/// filter gradient of 16 bits has splits, which copy nothing.
+TEST_F(PlannerCopiesTest, ChannelsLastRunInPartsToo) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  for (const cudnnDataType_t type : {CUDNN_DATA_FLOAT, CUDNN_DATA_BFLOAT16})
+    for (const Operation operation :
+         {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter}) {
+      Problem problem = problemOf(operation);
+      problem.xType = problem.wType = problem.yType = type;
+      problem.xSizes = {2, 12, 512, 512, 0};
+      problem.xStrides = {12 << 18, 1, 512 * 12, 12, 0};
+      problem.wSizes = {24, 12, 5, 5, 0};
+      problem.ySizes = {2, 24, 512, 512, 0};
+      problem.yStrides = {24 << 18, 1, 512 * 24, 24, 0};
+      const auto offer =
+          offeredInBands(handle_.get(), problem, {32 * kMebibyte, false, Calls::kOverwriting});
+      ASSERT_TRUE(offer) << problem.text();
+      EXPECT_LE(offer->workspaceBytes, 32 * kMebibyte);
+      const EngineConfiguration value = engineConfigurationOf(offer->kernel.id);
+      const bool splits = operation == Operation::kBackwardFilter && isRounded(type);
+      EXPECT_EQ(splits, value.splits > 1) << toText(value);
+      EXPECT_EQ(splits, value.bands == 1) << toText(value);
+      problem.mathType = CUDNN_FMA_MATH;  // its engines read any layout in place
+      const auto fma =
+          offeredInBands(handle_.get(), problem, {32 * kMebibyte, false, Calls::kOverwriting});
+      EXPECT_TRUE(!fma || engineConfigurationOf(fma->kernel.id).bands == 1);
+    }
 }
 
 /// A slower engine rather than none, if bits must repeat. In the sums in float of a large problem
