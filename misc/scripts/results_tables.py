@@ -313,7 +313,7 @@ def first_layers():
                  f"{'half' if worst[4] == 'float16' else worst[4]}, channels {'first' if worst[3] == 'nchw' else 'last'}.\n"
                  f"One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, 2026-11-29, {revision('first_layers_h200')}.\n"
                  "`UCUDNN_BENCHMARK_SHARE=0 ucudnn run --no-database --workspace-limit 64MiB "
-                 "misc/scripts/first_layers_pytorch.py`")
+                 "misc/scripts/layers_pytorch.py first`")
 
 
 def checks():
