@@ -195,15 +195,19 @@ std::shared_ptr<const Plan> inBands(const PlanRequest& request,
 
 /// The first engine of the heuristics that runs on the largest part of the batch within the limit.
 /// The client's own kernel may need more for one sample than another one: partial sums, of its
-/// knobs for the whole batch. Null if there is none. Throws Error.
+/// knobs for the whole batch. `orNext`: for one sample the next one that fits. Null if there is
+/// none. Throws Error.
 std::shared_ptr<const Plan> byFirstEngine(const PlanRequest& request,
+                                          bool orNext,
                                           PreparedKernels& prepared,
                                           KernelChecks& checks) {
   const int miniBatch = request.problem.batch();
   for (int count = 2; request.sizes().size() > 1 && count / 2 < miniBatch; count *= 2) {
     const int size = std::max(1, miniBatch / count);
-    const auto offer = offeredFirst(
-        request.handle, request.problem.withBatch(size), boundsAt(request, size), size == 1);
+    const auto offer = offeredFirst(request.handle,
+                                    request.problem.withBatch(size),
+                                    boundsAt(request, size),
+                                    orNext && size == 1);
     if (!offer) continue;
     Parts parts(request, offer->kernel, prepared, checks);
     return divide(request, parts, miniBatch / size) ? parts.plan() : nullptr;
@@ -271,7 +275,8 @@ std::optional<OwnKernel> firstOfPart(const PlanRequest& request) {
 }
 
 /// A kernel on our copies; else the client's kernel on parts of the batch; where it has none,
-/// another's bands, or another on parts of the batch. Null: there are none either. Throws Error.
+/// another's bands, or another on parts of the batch, which for channels last comes first. Null:
+/// there are none either. Throws Error.
 std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& checks) {
   PreparedKernels prepared(request.handle, request.problem);
   if (request.problem.isLarge()) {
@@ -290,8 +295,11 @@ std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& 
   if (mayDivide && divide(request, parts, fewest))
     if (auto plan = parts.plan()) return plan;
   if (parts.failed()) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");
+  const bool areChannelsLast = request.problem.xStrides[1] == 1;  // bands copy more than engines
+  if (areChannelsLast)
+    if (auto plan = byFirstEngine(request, false, prepared, checks)) return plan;
   if (auto plan = inBands(request, prepared, checks)) return plan;
-  return byFirstEngine(request, prepared, checks);
+  return byFirstEngine(request, true, prepared, checks);
 }
 
 }  // namespace
