@@ -44,9 +44,9 @@ void addFirstCopied(const Asking& asking,
 
 /// The first engine, in the first of the kinds, within the bounds. Leaves out engines that cuDNN
 /// compiles: compiling takes longer than the calls that this serves. Where the first engine needs
-/// too much workspace, or the first few of bands, the next kind's parts are smaller. `slower` gets
-/// the first other engine that fits, for a caller without smaller parts; null: it has some. Throws
-/// Error.
+/// too much workspace, or the first few of bands and of a sample, parts of another kind are smaller.
+/// `slower` gets the first other engine that fits, for a caller without smaller parts; null: it has
+/// some. Throws Error.
 std::optional<KernelOffer> firstWithin(const Asking& asking,
                                        std::vector<EngineConfiguration> kinds,
                                        const OfferBounds& bounds,
@@ -54,7 +54,10 @@ std::optional<KernelOffer> firstWithin(const Asking& asking,
   for (EngineConfiguration& kind : kinds) {
     const EnginePart part(asking.problem, kind);
     if (part.ownBytes > bounds.limitBytes) continue;
-    const int mostTooLarge = asking.problem.isLarge() ? INT_MAX : kind.bands == 1 ? 1 : kVariants;
+    const bool isSample = kind.readsCallersTensors() && asking.problem.batch() == 1;
+    const int mostTooLarge = asking.problem.isLarge()     ? INT_MAX
+                             : isSample || kind.bands > 1 ? kVariants
+                                                          : 1;
     int tooLarge = 0;
     const auto graphs = makeGraphs(asking.device, part, asking.calls);
     for (EngineConfiguration& value : graphs.front().proposals(asking.device, CUDNN_HEUR_MODE_A)) {
