@@ -7,7 +7,8 @@ Who records a result puts it here in the place of the older one.
 REVISIONS = {
     "unasked_parts_h200": "a5ad17a3",
     "unasked_copies_h200": "1cfc4aab",
-    "first_layers_h200": "1cfc4aab",
+    "first_layers_h200": "ec955a37",
+    "other_layers_h200": "ec955a37",
     "one_sample_sd15_turns_h200": "9f0994da",
     "one_sample_layers_current_h200": "e89cf254",
     "unasked_shapes_server_h200": "9c5d3ae",

@@ -285,15 +285,17 @@ def measuring():
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json`, then `misc/scripts/unasked.py OUT.json`")
 
 
+OPERATIONS = ("forward", "backward_data", "backward_filter")
+
+
 def first_layers():
     """Times over plain's within 64 MiB, of each layer and operation, by layout and type."""
     found = load("first_layers_h200")["runs"]
-    operations = ("forward", "backward_data", "backward_filter")
     kinds = [(layout, kind) for layout in ("nchw", "nhwc") for kind in ("float32", "bfloat16", "float16")]
 
     def times(name):
         return {(row["layer"], row["n"], operation, row["layout"], row["type"]): row[f"{operation}_ms"]
-                for row in found[name] for operation in operations}
+                for row in found[name] for operation in OPERATIONS}
 
     plain = times("plain")
     ratios = {name: {key: ms / plain[key] for key, ms in times(name).items()} for name in ("64MiB", "256MiB")}
@@ -314,6 +316,53 @@ def first_layers():
                  f"One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, 2026-11-29, {revision('first_layers_h200')}.\n"
                  "`UCUDNN_BENCHMARK_SHARE=0 ucudnn run --no-database --workspace-limit 64MiB "
                  "misc/scripts/layers_pytorch.py first`")
+
+
+LEAST_OTHER_MS = 0.1  # the host sets the pace of shorter calls, and single ones differ by a third
+
+
+def other_layers_within():
+    """By limit and layer: times over plain's, each with its operation, layout and type."""
+    found = load("other_layers_h200")["runs"]
+    within = {}
+    for limit in ("64MiB", "256MiB"):
+        layers = within[limit] = {}
+        for plain, ours in zip(found["plain"], found[limit]):
+            for operation in OPERATIONS:
+                before = plain[f"{operation}_ms"]
+                if before >= LEAST_OTHER_MS:
+                    kind = (operation.replace("_", " "), {"float32": "float", "float16": "half"}.get(plain["type"], plain["type"]),
+                            "last" if plain["layout"] == "nhwc" else "first")
+                    layers.setdefault((plain["layer"], plain["n"]), []).append((ours[f"{operation}_ms"] / before, kind))
+    return within
+
+
+def other_layers():
+    """The mean and the largest of each layer, the largest first."""
+    within = other_layers_within()
+
+    def cells(each):
+        return [ratio(statistics.geometric_mean(time for time, _ in each)), ratio(max(each)[0])]
+
+    rows = []
+    for layer, each in within["64MiB"].items():
+        worst, (operation, kind, layout) = max(each)
+        if worst > 1.05:
+            rows.append((-worst, [f"{layer[0]}, N={layer[1]}", *cells(each), *cells(within["256MiB"][layer]),
+                                  f"{operation}, {kind}, channels {layout}"]))
+    times = {limit: [time for each in layers.values() for time, _ in each] for limit, layers in within.items()}
+    means = [ratio(statistics.geometric_mean(times[limit])) for limit in times]
+    slow = [sum(time > 1.15 for time in times[limit]) for limit in times]
+    return table(["layer", "within 64 MiB", "at most", "within 256 MiB", "at most", "the slowest within 64 MiB"],
+                 [row for _, row in sorted(rows)],
+                 f"Geometric means of {len(within['64MiB'])} layers' forward calls and gradients in float, bfloat16 and half, "
+                 "channels first\nand last: "
+                 f"{means[0]} and {means[1]} of plain's time; {slow[0]} and {slow[1]} of {len(times['64MiB'])} calls take more "
+                 f"than 1.15 of it.\nLeft out: {len(within['64MiB']) - len(rows)} layers that take at most 1.05, and calls shorter "
+                 f"than {LEAST_OTHER_MS} ms, whose pace the host sets.\n"
+                 f"One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, 2026-11-29, {revision('other_layers_h200')}.\n"
+                 "`UCUDNN_BENCHMARK_SHARE=0 ucudnn run --no-database --workspace-limit 64MiB "
+                 "misc/scripts/layers_pytorch.py others`")
 
 
 def checks():
@@ -478,6 +527,7 @@ def where_it_loses():
     tuned_before = max(median("second_start_tuned_h100", ours, "first_step_ms") / 1e3 -
                        median("second_start_tuned_h100", plain, "first_step_ms") / 1e3
                        for _, plain, ours in lists.AFTER_TUNING)
+    unmeasured_layer = max(time for each in other_layers_within()["64MiB"].values() for time, _ in each)
     moved = max(max(each.values()) for each in times_of_large_tensors().values())
     enough = min(sums(name)[1] / sums(name)[2] for name, *_ in lists.CONVOLUTIONS)
     ranks = min(load(name)["part_of_speeds"] for name in lists.SHARES_PYTORCH)
@@ -488,6 +538,8 @@ def where_it_loses():
         ["VGG-16 within 64 MiB", f"{longer(vgg[0])}, for {100 * (1 - vgg[1]):.0f} % less memory",
          "[training](#training-within-a-cap)"],
         ["within 64 MiB, until measured", f"up to {longer(unmeasured)}", "[measuring](#measuring-as-a-program-runs)"],
+        ["a single layer within 64 MiB, until measured", f"up to {unmeasured_layer:.0f} times as long",
+         "[measuring](#measuring-as-a-program-runs)"],
         ["memory that PyTorch reserves", f"up to {100 * (reserved - 1):.0f} % more", "[one sample](#one-sample)"],
         ["planning, as kernels are checked", longer(1 + checked), "[kernels checked](#kernels-checked)"],
         ["`--tune`", f"a first step of {tuned[0]:.0f} to {tuned[-1]:.0f} s; JAX: up to {jax_later:.0f} s more",
