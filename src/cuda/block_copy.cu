@@ -37,8 +37,8 @@ __device__ void waitForInputs() {
 }
 
 /// The part that a thread block copies by way of shared memory: some channels of a row of blocks,
-/// and as many of the blocks as fit at a time, in turns with the others of its row. One number more in each block lets threads that
-/// write to neighbouring blocks use different banks.
+/// and as many of the blocks as fit at a time, in turns with the others of its row. One number more
+/// in each block lets threads that write to neighbouring blocks use different banks.
 template <typename Number>
 struct Tile {
   const BlockCopy& copy;

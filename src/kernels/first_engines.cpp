@@ -44,9 +44,9 @@ void addFirstCopied(const Asking& asking,
 
 /// The first engine, in the first of the kinds, within the bounds. Leaves out engines that cuDNN
 /// compiles: compiling takes longer than the calls that this serves. Where the first engine needs
-/// too much workspace, or the first few of bands and of a sample, parts of another kind are smaller.
-/// `slower` gets the first other engine that fits, for a caller without smaller parts; null: it has
-/// some. Throws Error.
+/// too much workspace, or the first few of bands and of a sample, parts of another kind are
+/// smaller. `slower` gets the first other engine that fits, for a caller without smaller parts;
+/// null: it has some. Throws Error.
 std::optional<KernelOffer> firstWithin(const Asking& asking,
                                        std::vector<EngineConfiguration> kinds,
                                        const OfferBounds& bounds,
