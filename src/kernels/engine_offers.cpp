@@ -224,7 +224,7 @@ void addFolded(const Asking& asking, std::vector<KernelOffer>& offers) {
 /// resort: only the best one of each number, if it needs less workspace than those.
 void addSums(const Asking& asking, std::vector<KernelOffer>& offers) {
   const Problem& problem = asking.problem;
-  if (offers.empty() || cutToSum(problem, kFewestSums).empty()) return;
+  if (offers.empty() || cutToSum(problem, 2).empty()) return;
   const std::size_t copy = std::min(problem.xBytes(), problem.yBytes());
   if (offers.front().workspaceBytes < copy) return;
   std::size_t least = offers.front().workspaceBytes;
@@ -249,7 +249,8 @@ void addBlocked(const Asking& asking, std::vector<KernelOffer>& offers) {
   }
 }
 
-/// Adds the first few engines for each number of bands, or of tiles of groups. Bands whose columns
+/// Adds the first few engines for each number of bands, or of tiles of groups; with channels last
+/// only where engines copy tensors. Bands whose columns
 /// are folded, if there are any, replace the others, which are slower unless one side has channels
 /// enough: an H200's best bands of nnU-Net's data gradient of 64 to 32 channels are not folded
 /// (misc/results/one_sample_layers_folds_h200.json).

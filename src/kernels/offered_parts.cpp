@@ -291,8 +291,10 @@ bool areSmall(const std::vector<EngineConfiguration>& parts, const Problem& prob
 }  // namespace
 
 std::vector<EngineConfiguration> splitsOf(const Problem& problem) {
-  const bool bandsServe = isCopiedLast(problem) && areSmall(partsOfSample(problem), problem);
-  if (bandsServe && !Blocking::hasFewChannels(problem)) return {};
+  if (cutToSplit(problem, 2).empty()) return {};
+  if (!Blocking::hasFewChannels(problem) && isCopiedLast(problem) &&
+      areSmall(partsOfSample(problem), problem))
+    return {};
   return partsOfBatch(problem, &EngineConfiguration::splits, 2, cutToSplit);
 }
 

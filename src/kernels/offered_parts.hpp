@@ -21,8 +21,8 @@ constexpr int kFewestSums = 4;
 /// Whether parts of the batch don't serve as well as parts of a sample.
 bool hasFewSamples(const Problem& problem) noexcept;
 
-/// Tiles of groups, if engines copy groups channels last. Most engines launch their kernels for one
-/// group after another. So tiles launch few more than the whole, and bands many times as much.
+/// Tiles of groups, whose tensor-core engines copy groups. Most engines launch their kernels for
+/// one group after another. So tiles launch few more than the whole, and bands many times as much.
 /// Groups of one channel have engines that copy nothing. Throws Error.
 std::vector<EngineConfiguration> groupTilesOf(const Problem& problem);
 

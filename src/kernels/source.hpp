@@ -69,13 +69,14 @@ class KernelSource {
                                                   int* /*failures*/) const {
     return std::nullopt;
   }
-  /// The undivided kernel that cuDNN expects to be the fastest, if it needs no compiler. `orNext`:
-  /// or the next that keeps to the bounds. Empty if there is none.
+  /// The undivided kernel that cuDNN expects to be the fastest, if it needs no compiler; for one
+  /// sample, one of its first few. `orNext`: or the next that keeps to the bounds. Empty if there
+  /// is none.
   virtual std::optional<KernelOffer> offerFirst(
       cudnnHandle_t, const Problem&, const OfferBounds&, bool /*orNext*/, int* /*failures*/) const {
     return std::nullopt;
   }
-  /// The same of the kernels that run on our copies of the tensors, if these are known to gain:
+  /// As offerInBands, of the kernels that run on our copies of the tensors, if these gain:
   /// blocks of pixels that have few channels, and copies in place of those that the client's own
   /// kernel makes. `own`: that kernel, if copiesTensors. Empty: a smaller batch may have one.
   /// Throws Error: no batch has one (isRefusal), or that can't be found out now.

@@ -202,16 +202,21 @@ std::shared_ptr<const Plan> byFirstEngine(const PlanRequest& request,
                                           PreparedKernels& prepared,
                                           KernelChecks& checks) {
   const int miniBatch = request.problem.batch();
+  int failures = 0;
   for (int count = 2; request.sizes().size() > 1 && count / 2 < miniBatch; count *= 2) {
     const int size = std::max(1, miniBatch / count);
     const auto offer = offeredFirst(request.handle,
                                     request.problem.withBatch(size),
                                     boundsAt(request, size),
-                                    orNext && size == 1);
+                                    orNext && size == 1,
+                                    &failures);
     if (!offer) continue;
     Parts parts(request, offer->kernel, prepared, checks);
-    return divide(request, parts, miniBatch / size) ? parts.plan() : nullptr;
+    if (parts.offer(miniBatch)) continue;  // slow, or it would have been offered for more samples
+    if (divide(request, parts, miniBatch / (2 * size) + 1))
+      if (auto plan = parts.plan()) return plan;
   }
+  if (failures > 0) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");
   return nullptr;
 }
 
@@ -295,8 +300,8 @@ std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& 
   if (mayDivide && divide(request, parts, fewest))
     if (auto plan = parts.plan()) return plan;
   if (parts.failed()) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");
-  const bool areChannelsLast = request.problem.xStrides[1] == 1;  // bands copy more than engines
-  if (areChannelsLast)
+  const bool areChannelsLast = request.problem.xStrides[1] == 1 && request.problem.yStrides[1] == 1;
+  if (areChannelsLast)  // bands copy more than engines
     if (auto plan = byFirstEngine(request, false, prepared, checks)) return plan;
   if (auto plan = inBands(request, prepared, checks)) return plan;
   return byFirstEngine(request, true, prepared, checks);

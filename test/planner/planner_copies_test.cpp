@@ -38,6 +38,19 @@ class PlannerCopiesTest : public PlannerEnginesTest {
     throw std::logic_error("no engine copies");
   }
 
+  /// A filter gradient of DeepLab's, whose filter is dilated.
+  static Problem dilated(cudnnDataType_t type) {
+    Problem problem = problemOf(Operation::kBackwardFilter);
+    problem.xType = problem.wType = problem.yType = type;
+    problem.xSizes = {8, 2048, 65, 65, 0};
+    problem.xStrides = {2048 * 4225, 4225, 65, 1, 0};
+    problem.wSizes = {256, 2048, 3, 3, 0};
+    problem.ySizes = {8, 256, 65, 65, 0};
+    problem.yStrides = {256 * 4225, 4225, 65, 1, 0};
+    problem.pads = problem.dilations = {12, 12, 1};
+    return problem;
+  }
+
   /// The engine as a client has it. Empty: it is not offered.
   std::optional<OwnKernel> offeredEngine(const Problem& problem, std::int64_t engine) const {
     const ProblemDescriptors descriptors(problem);
@@ -298,41 +311,28 @@ TEST_F(PlannerCopiesTest, FilterGradientsRunInBandsButThoseOfLargePatchesAndDila
   value = configurationOf(problem);
   EXPECT_EQ(1, value.bands) << toText(value);
   EXPECT_LT(1, value.splits) << toText(value);
-  // DeepLab's, for the pooled rates.
-  problem.xSizes = {8, 2048, 65, 65, 0};
-  problem.xStrides = {2048 * 4225, 4225, 65, 1, 0};
-  problem.wSizes = {256, 2048, 3, 3, 0};
-  problem.ySizes = {8, 256, 65, 65, 0};
-  problem.yStrides = {256 * 4225, 4225, 65, 1, 0};
-  problem.pads = problem.dilations = {12, 12, 1};
-  problem.strides = {1, 1, 1};
-  value = configurationOf(problem);
+  value = configurationOf(dilated(CUDNN_DATA_BFLOAT16));
   EXPECT_EQ(1, value.bands) << toText(value);
   EXPECT_LT(1, value.splits) << toText(value);
 }
 
-/// An engine with many partial sums may need more for one sample than another engine.
-TEST_F(PlannerCopiesTest, AnotherEngineRunsInPartsWhereItsOwnFitsNowhere) {
-  settings_.checkKernels = false;
-  Problem problem = problemOf(Operation::kBackwardFilter);
-  problem.xStrides = {64 * 729, 1, 64 * 27, 64, 0};
-  problem.yStrides = {192 * 729, 1, 192 * 27, 192, 0};
-  Planner planner;
-  PlanRequest wanted = request(planner, 0, problem);
-  wanted.suitsEngines = wanted.lacksWorkspace = true;
-  wanted.own = mostWorkspaceOf(problem);
-  ASSERT_TRUE(wanted.own);
-  const auto ofOne =
-      offeredKernel(handle_.get(), problem.withBatch(1), nullptr, wanted.own->kernel);
-  ASSERT_TRUE(ofOne && ofOne->workspaceBytes > 0);
-  wanted.limitBytes = ofOne->workspaceBytes - 1;
-  const PlanAnswer found = call(planner, wanted);
-  ASSERT_TRUE(found.plan);
-  EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
-  for (const Plan::Step& step : found.plan->steps) {
-    EXPECT_TRUE(isClients(step.kernel)) << toText(*found.plan);
-    EXPECT_LT(step.batch, problem.batch());
-  }
+/// Of several samples only the first: fewer samples may have it within the limit. Of one, where
+/// asked, the next that fits.
+TEST_F(PlannerCopiesTest, TheFirstEngineIsOfferedWithinTheLimit) {
+  const Problem problem = dilated(CUDNN_DATA_FLOAT).withBatch(1);
+  const auto offered = [&](std::size_t limitBytes, bool orNext, const Problem& of) {
+    return offeredFirst(handle_.get(), of, {limitBytes, false, Calls::kOverwriting}, orNext);
+  };
+  const auto first = offered(SIZE_MAX, false, problem);
+  ASSERT_TRUE(first && isClients(first->kernel));
+  ASSERT_LT(problem.xBytes(), first->workspaceBytes);
+  const auto next = offered(problem.xBytes() / 2, true, problem);
+  ASSERT_TRUE(next);
+  EXPECT_LE(next->workspaceBytes, problem.xBytes() / 2);
+  const Problem several = problem.withBatch(4);
+  const auto ofSeveral = offered(SIZE_MAX, false, several);
+  ASSERT_TRUE(ofSeveral);
+  EXPECT_FALSE(offered(ofSeveral->workspaceBytes - 1, false, several)) << "smaller parts have it";
 }
 
 /// Channels that are last already have bands, too: engines copy them, if only to fill them. A

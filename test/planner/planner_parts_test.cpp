@@ -134,7 +134,7 @@ TEST_F(PlannerPartsTest, TheProgramsOwnKernelIsTrustedOnPartsLikeTheWhole) {
 /// and 6, not eight of 4.
 TEST_F(PlannerPartsTest, PartsAreFewAndEqualWhereThatTakesAThirdMoreAtMost) {
   constexpr int kMostParts = 16;  // more are too short
-  int planned = 0, equal = 0, unequal = 0;
+  int planned = 0, equal = 0, unequal = 0, others = 0;
   for (const Operation operation :
        {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter})
     for (const int percent : {95, 60, 40, 30, 20}) {
@@ -153,7 +153,7 @@ TEST_F(PlannerPartsTest, PartsAreFewAndEqualWhereThatTakesAThirdMoreAtMost) {
       ASSERT_TRUE(fewest == 0 || plan) << toText(operation) << " " << percent;
       if (plan) expectValid(*plan, wanted);
       if (fewest == 0) {  // another engine may run
-        EXPECT_TRUE(!plan || !(plan->steps.front().kernel == wanted.own->kernel));
+        others += plan ? 1 : 0;
         continue;
       }
       ++planned;
@@ -168,6 +168,7 @@ TEST_F(PlannerPartsTest, PartsAreFewAndEqualWhereThatTakesAThirdMoreAtMost) {
       }
     }
   EXPECT_LE(12, planned);
+  EXPECT_LT(0, others);
   EXPECT_LT(0, equal);
   EXPECT_LT(0, unequal);
 }
