@@ -195,8 +195,8 @@ std::shared_ptr<const Plan> inBands(const PlanRequest& request,
 
 /// The first engine of the heuristics that runs on the largest part of the batch within the limit.
 /// The client's own kernel may need more for one sample than another one: partial sums, of its
-/// knobs for the whole batch. `orNext`: for one sample the next one that fits. Null if there is
-/// none. Throws Error.
+/// knobs for the whole batch. One of the first few for one sample may fit undivided. `orNext`: or
+/// any that fits one sample, and not the whole. Null if there is none. Throws Error.
 std::shared_ptr<const Plan> byFirstEngine(const PlanRequest& request,
                                           bool orNext,
                                           PreparedKernels& prepared,
@@ -212,8 +212,11 @@ std::shared_ptr<const Plan> byFirstEngine(const PlanRequest& request,
                                     &failures);
     if (!offer) continue;
     Parts parts(request, offer->kernel, prepared, checks);
-    if (parts.offer(miniBatch)) continue;  // slow, or it would have been offered for more samples
-    if (divide(request, parts, miniBatch / (2 * size) + 1))
+    const bool fitsWhole = parts.offer(miniBatch).has_value();
+    if (fitsWhole && orNext) continue;  // slow: others fit undivided, too
+    const bool runs =
+        fitsWhole ? parts.addAll(miniBatch) : divide(request, parts, miniBatch / (2 * size) + 1);
+    if (runs)
       if (auto plan = parts.plan()) return plan;
   }
   if (failures > 0) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");
