@@ -220,13 +220,18 @@ void addFolded(const Asking& asking, std::vector<KernelOffer>& offers) {
   addEngines(asking, kind, kFirstKept, offers, any);
 }
 
+/// Whether the best one copies x or y, as its workspace tells.
+bool copiesXOrY(const std::vector<KernelOffer>& offers, const Problem& problem) {
+  return !offers.empty() &&
+         offers.front().workspaceBytes >= std::min(problem.xBytes(), problem.yBytes());
+}
+
 /// Adds engines on parts of the batch, if the best ones copy x or y. Sums in float are the last
 /// resort: only the best one of each number, if it needs less workspace than those.
 void addSums(const Asking& asking, std::vector<KernelOffer>& offers) {
   const Problem& problem = asking.problem;
-  if (offers.empty() || cutToSum(problem, 2).empty()) return;
+  if (!copiesXOrY(offers, problem) || cutToSum(problem, 2).empty()) return;
   const std::size_t copy = std::min(problem.xBytes(), problem.yBytes());
-  if (offers.front().workspaceBytes < copy) return;
   std::size_t least = offers.front().workspaceBytes;
   for (const KernelOffer& offer : offers)
     if (offer.workspaceBytes >= copy) least = std::min(least, offer.workspaceBytes);
@@ -250,9 +255,9 @@ void addBlocked(const Asking& asking, std::vector<KernelOffer>& offers) {
 }
 
 /// Adds the first few engines for each number of bands, or of tiles of groups; with channels last
-/// only where engines copy tensors. Bands whose columns
-/// are folded, if there are any, replace the others, which are slower unless one side has channels
-/// enough: an H200's best bands of nnU-Net's data gradient of 64 to 32 channels are not folded
+/// only where engines copy tensors. Bands whose columns are folded, if there are any, replace the
+/// others, which are slower unless one side has channels enough: an H200's best bands of nnU-Net's
+/// data gradient of 64 to 32 channels are not folded
 /// (misc/results/one_sample_layers_folds_h200.json).
 void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
   const bool isFew = hasFewSamples(asking.problem);
@@ -268,9 +273,7 @@ void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
   };
   add(foldedParts(asking.problem));
   const Problem& problem = asking.problem;
-  const bool copyTensors = isCopiedLast(problem) ||
-                           (!offers.empty() && offers.front().workspaceBytes >=
-                                                   std::min(problem.xBytes(), problem.yBytes()));
+  const bool copyTensors = isCopiedLast(problem) || copiesXOrY(offers, problem);
   if (isFew && copyTensors && (!hasBands || hasManyOnOneSide(problem))) add(partsOfSample(problem));
 }
 

@@ -203,8 +203,8 @@ std::shared_ptr<const Plan> byFirstEngine(const PlanRequest& request,
                                           KernelChecks& checks) {
   const int miniBatch = request.problem.batch();
   int failures = 0;
-  for (int count = 2; request.sizes().size() > 1 && count / 2 < miniBatch; count *= 2) {
-    const int size = std::max(1, miniBatch / count);
+  if (request.sizes().size() == 1) return nullptr;  // nothing may be divided
+  for (int size = miniBatch / 2; size > 0; size /= 2) {
     const auto offer = offeredFirst(request.handle,
                                     request.problem.withBatch(size),
                                     boundsAt(request, size),
