@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 
 #include "kernels/algorithms.hpp"
+#include "kernels/source.hpp"
 #include "planner/configuration_times.hpp"
 #include "support/bounded_map.hpp"
 #include "support/fork.hpp"
@@ -167,22 +169,35 @@ class Answer {
         mayForbid
             ? planner().answer(request(capBytes_), measuringFor(true, plan_.capturing)).plan !=
                   nullptr
-            : leastBytes() <= capBytes_;
+            : runsInParts();
     if (!runs) return std::nullopt;
     return PlanWorkspace{capBytes_};
   }
 
-  /// The least workspace within which some kernel runs the smallest part of the problem.
-  std::size_t leastBytes() const {
+  /// Whether a kernel runs the smallest part of the problem within the cap. The client's own mostly
+  /// does, or one that cuDNN names first. To ask about all takes ten times as long.
+  bool runsInParts() const {
     const auto sizes = sizesFor(problem_, snapshot_.settings.batchSizePolicy);
     const Problem part = problem_.withBatch(sizes.front());
-    PlanRequest wanted = request(capBytes_);
-    std::size_t least = SIZE_MAX;
+    const PlanRequest wanted = request(capBytes_);
     const Calls calls = plan_.suitsEngines ? wanted.callsAt(part.batch()) : Calls::kAll;
     const bool withEngines = plan_.suitsEngines && wanted.withEngines();
-    for (const KernelOffer& offer : *snapshot_.kernelsOf(part, withEngines, calls))
-      if (offer.deterministic || !deterministic_) least = std::min(least, offer.workspaceBytes);
-    return least;
+    const OfferBounds bounds{capBytes_, deterministic_, calls};
+    const auto runs = [&](const KernelOffer& offer) { return bounds.admit(offer); };
+    if (withEngines && !part.isLarge()) {
+      std::optional<KernelOffer> first;
+      if (const auto own = plan_.kernel())
+        first = offeredKernel(snapshot_.handle,
+                              part,
+                              std::make_shared<const ProblemDescriptors>(part),
+                              *own,
+                              nullptr,
+                              calls);
+      if (!first || !runs(*first)) first = offeredFirst(snapshot_.handle, part, bounds, true);
+      if (first && runs(*first)) return true;
+    }
+    const Offers all = snapshot_.kernelsOf(part, withEngines, calls);
+    return std::any_of(all->begin(), all->end(), runs);
   }
 
   const Snapshot& snapshot_;
