@@ -34,7 +34,7 @@ void MeasuringBudget::learnTime(double estimatedMs, double timeMs) {
 void MeasuringBudget::learnGain(Hope hope, double gain) {
   const std::lock_guard lock(mutex_);
   double& hoped = hopes_.at(static_cast<std::size_t>(hope));
-  hoped = std::max(kLeastGain, hoped + kLearningRate * (gain - hoped));
+  hoped = std::max(std::min(kLeastGain, hoped), hoped + kLearningRate * (gain - hoped));
   if (hope == Hope::kInParts)
     lossInParts_ =
         std::max(kLeastLossInParts, lossInParts_ + kLearningRate * (gain - lossInParts_));

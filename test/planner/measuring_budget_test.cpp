@@ -227,8 +227,11 @@ TEST(MeasuringBudgetTest, GainsAreLearnedForEachKindOfProblem) {
       << "a long program measures all";
   EXPECT_EQ(ofLooks, budget.hopedGain(Hope::kInParts));
   EXPECT_GT(ofLooks, budget.hopedGain(Hope::kOnCopies));
-  const double loss = budget.lossInParts();
+  const double loss = budget.lossInParts(), ofCopies = budget.hopedGain(Hope::kOnCopies);
+  budget.learnGain(Hope::kOnCopies, 0);
+  EXPECT_EQ(ofCopies, budget.hopedGain(Hope::kOnCopies)) << "nothing gained raises no hope";
   budget.learnGain(Hope::kOnCopies, 0.5);
+  EXPECT_LT(ofCopies, budget.hopedGain(Hope::kOnCopies));
   EXPECT_EQ(ofLooks, budget.hopedGain(Hope::kInParts));
   EXPECT_EQ(loss, budget.lossInParts());
 }

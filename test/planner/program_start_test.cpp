@@ -15,7 +15,7 @@
 namespace ucudnn::test {
 namespace {
 
-constexpr int kBatch = 256, kSteps = 1000;
+constexpr int kBatch = 256, kSteps = 1000, kAllSteps = 4000;
 constexpr std::size_t kCap = 64 * kMebibyte;
 
 struct Layer {
@@ -135,7 +135,7 @@ class ProgramStartTest : public PlannerTest {
   std::map<std::string, double> times_;
 };
 
-TEST_F(ProgramStartTest, WhatRunsInPartsIsReplacedSoon) {
+TEST_F(ProgramStartTest, WhatRunsInPartsIsReplacedWithoutLosingTime) {
   Planner planner;
   const auto all = calls(planner);
   double plainMs = 0;
@@ -159,8 +159,9 @@ TEST_F(ProgramStartTest, WhatRunsInPartsIsReplacedSoon) {
   double longestMs = 0;
   const Step first = stepOf(&longestMs);
   Step last, sum = first;
-  for (int i = 1; i < kSteps; ++i) {
+  for (int i = 1; i < kAllSteps; ++i) {
     last = stepOf(&longestMs);
+    if (i >= kSteps) continue;
     sum.callsMs += last.callsMs;
     sum.planningMs += last.planningMs;
   }
