@@ -21,6 +21,9 @@ constexpr int kFew = 4;
 constexpr double kMoreIfEqual = 4.0 / 3;
 // So many numbers of parts are tried one by one. That takes cuDNN as long as a call.
 constexpr int kAskedOneByOne = 4;
+// More parts than this for each that the limit asks for: the kernel's workspace is mostly the same
+// for any batch (partial sums). Another kernel may take parts that are as many times larger.
+constexpr int kTooMany = 4;
 
 // Failed parts are not tried at each call; if they always fail, they are tried more and more
 // seldom.
@@ -69,6 +72,12 @@ class Parts {
   }
   /// Adds as many parts of the size as the batch has, and one of the rest.
   bool addAll(int batch) { return add(batch, left_ / batch) && (left_ == 0 || add(left_, 1)); }
+  /// Samples of the largest part.
+  int largest() const noexcept {
+    int largest = 0;
+    for (const auto& part : configuration_.microBatches) largest = std::max(largest, part.batch);
+    return largest;
+  }
   /// Whether cuDNN failed to say what runs. It may say so another time.
   bool failed() const noexcept { return failures_ > 0; }
 
@@ -282,9 +291,15 @@ std::optional<OwnKernel> firstOfPart(const PlanRequest& request) {
   return std::nullopt;
 }
 
-/// A kernel on our copies; else the client's kernel on parts of the batch; where it has none,
-/// another's bands, or another on parts of the batch, which for channels last comes first. Null:
-/// there are none either. Throws Error.
+int largestPart(const Plan& plan) noexcept {
+  int largest = 0;
+  for (const Plan::Step& step : plan.steps) largest = std::max(largest, step.batch);
+  return largest;
+}
+
+/// A kernel on our copies; else the client's kernel on parts of the batch, or another on much
+/// larger ones; where it has none, another's bands, or another on parts of the batch, which for
+/// channels last comes first. Null: there are none either. Throws Error.
 std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& checks) {
   PreparedKernels prepared(request.handle, request.problem);
   if (request.problem.isLarge()) {
@@ -300,8 +315,13 @@ std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& 
   Parts parts(request, request.own->kernel, prepared, checks);
   const bool mayDivide = request.sizes().size() > 1;
   const int fewest = partsWithin(request, static_cast<double>(request.own->workspaceBytes));
-  if (mayDivide && divide(request, parts, fewest))
+  if (mayDivide && divide(request, parts, fewest)) {
+    if (request.problem.batch() > kTooMany * fewest * parts.largest()) {
+      auto plan = byFirstEngine(request, false, prepared, checks);
+      if (plan && largestPart(*plan) >= kTooMany * parts.largest()) return plan;
+    }
     if (auto plan = parts.plan()) return plan;
+  }
   if (parts.failed()) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");
   const bool areChannelsLast = request.problem.xStrides[1] == 1 && request.problem.yStrides[1] == 1;
   if (areChannelsLast)  // bands copy more than engines

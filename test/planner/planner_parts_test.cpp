@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "kernels/engines.hpp"
 #include "planner_engines_fixture.hpp"
@@ -85,6 +86,41 @@ TEST_F(PlannerPartsTest, PartsAreAsSmallAsOneSample) {
     EXPECT_EQ(found.plan->steps.front().batch, 1) << toText(*found.plan);
     EXPECT_EQ(found.plan->steps.front().kernel, wanted.own->kernel);
   }
+}
+
+/// Partial sums of the knobs that cuDNN chose for the whole batch fill the limit, so that the own
+/// kernel gets one sample at a time. Another one takes many.
+TEST_F(PlannerPartsTest, MuchLargerPartsOfAnotherKernelRunInstead) {
+  settings_.checkKernels = false;
+  Problem problem = problemOf(Operation::kBackwardFilter).withBatch(64);
+  problem.xSizes = {64, 40, 64, 976, 0};
+  problem.xStrides = {64 * 976 * 40, 1, 976 * 40, 40, 0};
+  problem.wSizes = {40, 40, 64, 1, 0};
+  problem.ySizes = {64, 40, 1, 976, 0};
+  problem.yStrides = {976 * 40, 1, 976 * 40, 40, 0};
+  problem.pads = {0, 0, 0};
+  const auto batchWith = [&](std::int64_t splits) {
+    const EngineConfiguration value{34, {{CUDNN_KNOB_TYPE_SPLIT_K, splits}}};
+    const Kernel own{idOf(value), 0, kEngines};
+    const auto offer = offeredKernel(handle_.get(), problem, nullptr, own);
+    if (!offer) return std::make_pair(0, false);
+    Planner planner;
+    PlanRequest wanted = request(planner, 64 * kMebibyte, problem);
+    wanted.suitsEngines = wanted.lacksWorkspace = true;
+    wanted.own = OwnKernel{own, offer->workspaceBytes};
+    const PlanAnswer found = call(planner, wanted);
+    EXPECT_TRUE(found.plan);
+    if (!found.plan) return std::make_pair(0, false);
+    EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
+    const Plan::Step& first = found.plan->steps.front();
+    return std::make_pair(first.batch, first.kernel == own);
+  };
+  const auto [few, fewOwn] = batchWith(4);
+  EXPECT_TRUE(fewOwn);
+  const auto [many, manyOwn] = batchWith(130);
+  EXPECT_FALSE(manyOwn);
+  EXPECT_LE(4, many);
+  EXPECT_LE(4, few);
 }
 
 /// A program whose sizes change would wait for a check in each call.
