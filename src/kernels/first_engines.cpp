@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t kFirstAsked = 8;  // the others are mostly slow
 constexpr int kVariants = 3;            // so many of the first are often of one engine
 
-/// Adds the first few engines that need not be compiled, in each number of pixels of blocks, and in
-/// the fewest folded bands that fit.
+/// Adds the first engines that need not be compiled: one in each number of pixels of blocks, which
+/// make more difference than engines, and a few in the fewest folded bands that fit.
 void addFirstCopied(const Asking& asking,
                     std::size_t limitBytes,
                     std::size_t most,
@@ -30,14 +30,14 @@ void addFirstCopied(const Asking& asking,
   const auto isFirst = [&](const KernelOffer& offer) {
     return !offer.compiled && offer.workspaceBytes <= limitBytes;
   };
-  const auto add = [&](const EngineConfiguration& kind) {
+  const auto add = [&](const EngineConfiguration& kind, std::size_t count) {
     if (EnginePart(asking.problem, kind).ownBytes <= limitBytes)
-      addEngines(asking, kind, most, offers, isFirst);
+      addEngines(asking, kind, count, offers, isFirst);
   };
-  for (const EngineConfiguration& kind : blocksOf(asking.problem)) add(kind);
+  for (const EngineConfiguration& kind : blocksOf(asking.problem)) add(kind, 1);
   const std::size_t before = offers.size();
   for (const EngineConfiguration& kind : foldedParts(asking.problem)) {
-    add(kind);
+    add(kind, most);
     if (offers.size() > before) return;
   }
 }
