@@ -6,9 +6,11 @@ Who records a result puts it here in the place of the older one.
 # Programs don't know which revision they run: who recorded a file said so.
 REVISIONS = {
     "unasked_parts_h200": "a5ad17a3",
-    "unasked_copies_h200": "1cfc4aab",
+    "unasked_copies_h200": "370b26a5",
+    "unasked_copies_again_h200": "e14e7993",
     "first_layers_h200": "ec955a37",
-    "other_layers_h200": "ec955a37",
+    "other_layers_h200": "e14e7993",
+    "other_layers_measured_h200": "0f159ce1",
     "one_sample_sd15_turns_h200": "9f0994da",
     "one_sample_layers_current_h200": "e89cf254",
     "unasked_shapes_server_h200": "9c5d3ae",
@@ -248,6 +250,7 @@ MEASURING = (
     ("AlexNet training, within 64 MiB", "unasked_copies_h200", "alexnet", "ucudnn"),
     ("AlexNet, shipped measurements", "unasked_shapes_training_h100", "alexnet", "shipped"),
     ("ResNet-18 training, within 64 MiB", "unasked_copies_h200", "resnet18", "ucudnn"),
+    ("ResNet-18 training, within 64 MiB, a commit before", "unasked_copies_again_h200", "resnet18", "ucudnn"),
     ("ResNet-18, shipped measurements", "unasked_shapes_training_h100", "resnet18", "shipped"),
     ("HiFi-GAN, N=8", "unasked_shapes_training_h100", "hifigan", "ucudnn"),
     ("DeepLab training", "unasked_h100", "deeplab", "ucudnn"),

@@ -321,11 +321,11 @@ def first_layers():
 LEAST_OTHER_MS = 0.1  # the host sets the pace of shorter calls, and single ones differ by a third
 
 
-def other_layers_within():
+def other_layers_within(name="other_layers_h200", limits=("64MiB", "256MiB")):
     """By limit and layer: times over plain's, each with its operation, layout and type."""
-    found = load("other_layers_h200")["runs"]
+    found = load(name)["runs"]
     within = {}
-    for limit in ("64MiB", "256MiB"):
+    for limit in limits:
         layers = within[limit] = {}
         for plain, ours in zip(found["plain"], found[limit]):
             for operation in OPERATIONS:
@@ -349,7 +349,7 @@ def other_layers():
         worst, (operation, kind, layout) = max(each)
         if worst > 1.05:
             rows.append((-worst, [f"{layer[0]}, N={layer[1]}", *cells(each), *cells(within["256MiB"][layer]),
-                                  f"{operation}, {kind}, channels {layout}"]))
+                                  ", ".join([operation, kind] + ["channels last"] * (layout == "last"))]))
     times = {limit: [time for each in layers.values() for time, _ in each] for limit, layers in within.items()}
     means = [ratio(statistics.geometric_mean(times[limit])) for limit in times]
     slow = [sum(time > 1.15 for time in times[limit]) for limit in times]
@@ -359,10 +359,26 @@ def other_layers():
                  "channels first\nand last: "
                  f"{means[0]} and {means[1]} of plain's time; {slow[0]} and {slow[1]} of {len(times['64MiB'])} calls take more "
                  f"than 1.15 of it.\nLeft out: {len(within['64MiB']) - len(rows)} layers that take at most 1.05, and calls shorter "
-                 f"than {LEAST_OTHER_MS} ms, whose pace the host sets.\n"
+                 f"than {LEAST_OTHER_MS} ms, whose pace the host sets.\nChannels come first where nothing else is said.\n"
                  f"One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, 2026-11-29, {revision('other_layers_h200')}.\n"
                  "`UCUDNN_BENCHMARK_SHARE=0 ucudnn run --no-database --workspace-limit 64MiB "
                  "misc/scripts/layers_pytorch.py others`")
+
+
+def measured_layers():
+    """Some of these layers before and after measuring, the largest first."""
+    before = other_layers_within()["64MiB"]
+    rows = []
+    for layer, each in other_layers_within("other_layers_measured_h200", ["64MiB"])["64MiB"].items():
+        worst, (operation, kind, layout) = max(each)
+        cells = [ratio(of(times)) for times in ([time for time, _ in before[layer]], [time for time, _ in each])
+                 for of in (statistics.geometric_mean, max)]
+        rows.append((-worst, [f"{layer[0]}, N={layer[1]}", *cells, ", ".join([operation, kind] + ["channels last"] * (layout == "last"))]))
+    return table(["layer within 64 MiB", "until measured", "at most", "measured", "at most", "the slowest, measured"],
+                 [row for _, row in sorted(rows)],
+                 "Times over plain's, calls of at least 0.1 ms; columns: the geometric mean and the largest.\n"
+                 f"One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, 2026-11-29, {revision('other_layers_measured_h200')}.\n"
+                 "As above, with `UCUDNN_BENCHMARK_SHARE=always` and `--database FILE`")
 
 
 def checks():
