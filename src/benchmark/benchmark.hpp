@@ -18,7 +18,8 @@ namespace ucudnn {
 /// time, so the question has no full answer.
 struct Look {
   std::vector<Kernel> kernels;  ///< the most likely to win
-  /// How many more at each size: the first ones by cuDNN's heuristics that fit the limit.
+  /// How many more at each size: the first ones by cuDNN's heuristics that fit the limit. Some on
+  /// our copies come with them.
   std::size_t firstOffers = 0;
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 
@@ -183,18 +182,14 @@ class Answer {
     const Calls calls = plan_.suitsEngines ? wanted.callsAt(part.batch()) : Calls::kAll;
     const bool withEngines = plan_.suitsEngines && wanted.withEngines();
     const OfferBounds bounds{capBytes_, deterministic_, calls};
-    const auto runs = [&](const KernelOffer& offer) { return bounds.admit(offer); };
-    if (withEngines && !part.isLarge()) {
-      std::optional<KernelOffer> first;
-      if (const auto own = plan_.kernel())
-        first = offeredKernel(snapshot_.handle,
-                              part,
-                              std::make_shared<const ProblemDescriptors>(part),
-                              *own,
-                              nullptr,
-                              calls);
-      if (!first || !runs(*first)) first = offeredFirst(snapshot_.handle, part, bounds, true);
-      if (first && runs(*first)) return true;
+    const auto runs = [&](const std::optional<KernelOffer>& offer) {
+      return offer && bounds.admit(*offer);
+    };
+    if (withEngines && sizes.size() > 1 && !part.isLarge()) {
+      const auto own = plan_.kernel();
+      if (own && runs(offeredKernel(snapshot_.handle, part, nullptr, *own, nullptr, calls)))
+        return true;
+      if (runs(offeredFirst(snapshot_.handle, part, bounds, true))) return true;
     }
     const Offers all = snapshot_.kernelsOf(part, withEngines, calls);
     return std::any_of(all->begin(), all->end(), runs);

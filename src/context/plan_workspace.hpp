@@ -18,8 +18,7 @@ struct ClientPlan {
   bool suitsEngines = false;    ///< its calls are known to suit engines
   bool repeatsBits = false;     ///< all its calls must compute the first one's bits
   bool capturing = false;       ///< the handle's stream is captured
-  /// Returns its engine. Called only if something has been measured, because that takes cuDNN 10
-  /// us.
+  /// Returns its engine. Called only where that may decide, because it takes cuDNN 10 us.
   const std::function<std::optional<Kernel>()>& kernel;
 };
 

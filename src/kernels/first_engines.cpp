@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t kFirstAsked = 8;  // the others are mostly slow
 constexpr int kVariants = 3;            // so many of the first are often of one engine
 
-/// Adds the first engines that need not be compiled: one in each number of pixels of blocks, which
-/// make more difference than engines, and a few in the fewest folded bands that fit.
+/// Adds the first engines that need not be compiled: one for each kind of blocks, because kinds
+/// differ more than engines do, and a few in the fewest folded bands that fit.
 void addFirstCopied(const Asking& asking,
                     std::size_t limitBytes,
                     std::size_t most,

@@ -91,7 +91,8 @@ class KernelSource {
     return false;
   }
   /// The first `most` kernels that cuDNN's heuristics name within `limitBytes` and that are built
-  /// without a compiler, and what we make of them. Asks cuDNN for little else, so this is fast.
+  /// without a compiler, the first few on our copies too. Asks cuDNN for little else, so this is
+  /// fast.
   virtual std::vector<KernelOffer> firstOffers(cudnnHandle_t,
                                                const Problem&,
                                                std::size_t /*limitBytes*/,

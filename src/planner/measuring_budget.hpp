@@ -41,17 +41,17 @@ class MeasuringBudget {
     kWhole,
     kInParts,     ///< a kernel that runs in parts for lack of workspace has lost some time already
     kAfterALook,  ///< the kernels that a look has left for later
-    /// Those parts are of the batch, and we copy them for their kernel. ResNet-18 within 64 MiB has
-    /// 15 such problems. On an H200 looks gained it 0.3 %
-    /// (misc/results/unasked_copies_h200.json at 743f4563). They cost it 0.16 s, which 2,000 steps
-    /// pay back.
+    /// Those parts are of the batch, and we copy them for their kernel. Little is hoped for:
+    /// ResNet-18 within 64 MiB has 15 such problems, and on an H200 looks at them took 0.16 s and
+    /// saved 0.3 % of a step, which pays after 2,000 steps
+    /// (misc/results/unasked_copies_h200.json at 743f4563).
     kOnCopies
   };
 
   /// AlexNet and ResNet-18 lost so much by it on an H100, within 64 MiB.
   static constexpr double kLeastLossInParts = 0.08;
-  /// For a problem whose neighbour runs by the client's own kernel; the least that is hoped for
-  /// where more was before, so that a long program measures all.
+  /// For a problem whose neighbour runs by the client's own kernel. No hope that was above it falls
+  /// below it, so that a long program measures all.
   static constexpr double kLeastGain = 0.02;
 
   /// Adds estimated time in convolutions, times the correction that was learned.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "kernels/engines.hpp"
@@ -21,8 +22,9 @@ constexpr int kFew = 4;
 constexpr double kMoreIfEqual = 4.0 / 3;
 // So many numbers of parts are tried one by one. That takes cuDNN as long as a call.
 constexpr int kAskedOneByOne = 4;
-// More parts than this for each that the limit asks for: the kernel's workspace is mostly the same
-// for any batch (partial sums). Another kernel may take parts that are as many times larger.
+// If a kernel takes more than so many times the parts that the limit asks for, its workspace is
+// mostly the same for any batch (partial sums). Another kernel runs instead if its parts are at
+// least so many times larger.
 constexpr int kTooMany = 4;
 
 // Failed parts are not tried at each call; if they always fail, they are tried more and more
@@ -202,18 +204,20 @@ std::shared_ptr<const Plan> inBands(const PlanRequest& request,
   return nullptr;
 }
 
-/// The first engine of the heuristics that runs on the largest part of the batch within the limit.
-/// The client's own kernel may need more for one sample than another one: partial sums, of its
-/// knobs for the whole batch. One of the first few for one sample may fit undivided. `orNext`: or
-/// any that fits one sample, and not the whole. Null if there is none. Throws Error.
+/// The first engine of the heuristics that runs on the largest part of the batch within the limit,
+/// of at least `least` samples (1 or more). The client's own kernel may need more for one sample
+/// than another one: partial sums, of its knobs for the whole batch. One of the first few for one
+/// sample may fit undivided. `orNext`: or any that fits one sample, and not the whole. Null if
+/// there is none. Throws Error.
 std::shared_ptr<const Plan> byFirstEngine(const PlanRequest& request,
+                                          int least,
                                           bool orNext,
                                           PreparedKernels& prepared,
                                           KernelChecks& checks) {
   const int miniBatch = request.problem.batch();
   int failures = 0;
   if (request.sizes().size() == 1) return nullptr;  // nothing may be divided
-  for (int size = miniBatch / 2; size > 0; size /= 2) {
+  for (int size = miniBatch / 2; size >= least; size /= 2) {
     const auto offer = offeredFirst(request.handle,
                                     request.problem.withBatch(size),
                                     boundsAt(request, size),
@@ -230,6 +234,23 @@ std::shared_ptr<const Plan> byFirstEngine(const PlanRequest& request,
   }
   if (failures > 0) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");
   return nullptr;
+}
+
+/// Much larger parts of another kernel than `own`, which is about to run. Null: there are none, or
+/// they can't be found out now.
+std::shared_ptr<const Plan> inLargerParts(const PlanRequest& request,
+                                          const Parts& own,
+                                          int fewest,
+                                          PreparedKernels& prepared,
+                                          KernelChecks& checks) {
+  const std::int64_t least = std::int64_t{kTooMany} * own.largest();
+  const int miniBatch = request.problem.batch();
+  if (request.problem.isLarge() || miniBatch <= fewest * least) return nullptr;
+  try {
+    return byFirstEngine(request, static_cast<int>(least), false, prepared, checks);
+  } catch (const Error&) {
+    return nullptr;
+  }
 }
 
 /// The kernel of the largest part of the batch that has one on our copies within the limit, and
@@ -291,12 +312,6 @@ std::optional<OwnKernel> firstOfPart(const PlanRequest& request) {
   return std::nullopt;
 }
 
-int largestPart(const Plan& plan) noexcept {
-  int largest = 0;
-  for (const Plan::Step& step : plan.steps) largest = std::max(largest, step.batch);
-  return largest;
-}
-
 /// A kernel on our copies; else the client's kernel on parts of the batch, or another on much
 /// larger ones; where it has none, another's bands, or another on parts of the batch, which for
 /// channels last comes first. Null: there are none either. Throws Error.
@@ -316,18 +331,15 @@ std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& 
   const bool mayDivide = request.sizes().size() > 1;
   const int fewest = partsWithin(request, static_cast<double>(request.own->workspaceBytes));
   if (mayDivide && divide(request, parts, fewest)) {
-    if (request.problem.batch() > kTooMany * fewest * parts.largest()) {
-      auto plan = byFirstEngine(request, false, prepared, checks);
-      if (plan && largestPart(*plan) >= kTooMany * parts.largest()) return plan;
-    }
+    if (auto plan = inLargerParts(request, parts, fewest, prepared, checks)) return plan;
     if (auto plan = parts.plan()) return plan;
   }
   if (parts.failed()) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");
   const bool areChannelsLast = request.problem.xStrides[1] == 1 && request.problem.yStrides[1] == 1;
   if (areChannelsLast)  // bands copy more than engines
-    if (auto plan = byFirstEngine(request, false, prepared, checks)) return plan;
+    if (auto plan = byFirstEngine(request, 1, false, prepared, checks)) return plan;
   if (auto plan = inBands(request, prepared, checks)) return plan;
-  return byFirstEngine(request, true, prepared, checks);
+  return byFirstEngine(request, 1, true, prepared, checks);
 }
 
 }  // namespace
