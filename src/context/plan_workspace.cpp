@@ -173,8 +173,8 @@ class Answer {
     return PlanWorkspace{capBytes_};
   }
 
-  /// Whether a kernel runs the smallest part of the problem within the cap. The client's own mostly
-  /// does, or one that cuDNN names first. To ask about all takes ten times as long.
+  /// Whether a kernel runs the smallest part of the problem within the cap. To ask about all takes
+  /// ten times as long as about those that mostly do.
   bool runsInParts() const {
     const auto sizes = sizesFor(problem_, snapshot_.settings.batchSizePolicy);
     const Problem part = problem_.withBatch(sizes.front());
@@ -182,17 +182,22 @@ class Answer {
     const Calls calls = plan_.suitsEngines ? wanted.callsAt(part.batch()) : Calls::kAll;
     const bool withEngines = plan_.suitsEngines && wanted.withEngines();
     const OfferBounds bounds{capBytes_, deterministic_, calls};
-    const auto runs = [&](const std::optional<KernelOffer>& offer) {
-      return offer && bounds.admit(*offer);
-    };
-    if (withEngines && sizes.size() > 1 && !part.isLarge()) {
-      const auto own = plan_.kernel();
-      if (own && runs(offeredKernel(snapshot_.handle, part, nullptr, *own, nullptr, calls)))
-        return true;
-      if (runs(offeredFirst(snapshot_.handle, part, bounds, true))) return true;
-    }
+    if (withEngines && !part.isLarge() && likelyOneRuns(part, sizes.size() > 1, bounds))
+      return true;
     const Offers all = snapshot_.kernelsOf(part, withEngines, calls);
-    return std::any_of(all->begin(), all->end(), runs);
+    return std::any_of(
+        all->begin(), all->end(), [&](const KernelOffer& offer) { return bounds.admit(offer); });
+  }
+
+  /// Where the batch may be divided: the client's own kernel, or one that cuDNN names first. Else
+  /// the first in bands. The call looks for the same.
+  bool likelyOneRuns(const Problem& part, bool isDivided, const OfferBounds& bounds) const {
+    const cudnnHandle_t handle = snapshot_.handle;
+    if (!isDivided) return offeredInBands(handle, part, bounds).has_value();
+    const auto own = plan_.kernel();
+    const auto offer =
+        own ? offeredKernel(handle, part, nullptr, *own, nullptr, bounds.calls) : std::nullopt;
+    return (offer && bounds.admit(*offer)) || offeredFirst(handle, part, bounds, true);
   }
 
   const Snapshot& snapshot_;
