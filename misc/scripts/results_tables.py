@@ -322,8 +322,9 @@ LEAST_OTHER_MS = 0.1  # the host sets the pace of shorter calls, and single ones
 
 
 def other_layers_within(name="other_layers_h200", limits=("64MiB", "256MiB")):
-    """By limit and layer: times over plain's, each with its operation, layout and type."""
+    """By limit and layer: times over plain's, each with its operation, type and layout in words."""
     found = load(name)["runs"]
+    types, last = {"float32": "float", "float16": "half"}, {"nhwc": ["channels last"]}
     within = {}
     for limit in limits:
         layers = within[limit] = {}
@@ -331,25 +332,24 @@ def other_layers_within(name="other_layers_h200", limits=("64MiB", "256MiB")):
             for operation in OPERATIONS:
                 before = plain[f"{operation}_ms"]
                 if before >= LEAST_OTHER_MS:
-                    kind = (operation.replace("_", " "), {"float32": "float", "float16": "half"}.get(plain["type"], plain["type"]),
-                            "last" if plain["layout"] == "nhwc" else "first")
-                    layers.setdefault((plain["layer"], plain["n"]), []).append((ours[f"{operation}_ms"] / before, kind))
+                    kind = [operation.replace("_", " "), types.get(plain["type"], plain["type"]), *last.get(plain["layout"], [])]
+                    layers.setdefault((plain["layer"], plain["n"]), []).append((ours[f"{operation}_ms"] / before, ", ".join(kind)))
     return within
+
+
+def mean_and_largest(each):
+    return [ratio(statistics.geometric_mean(time for time, _ in each)), ratio(max(each)[0])]
 
 
 def other_layers():
     """The mean and the largest of each layer, the largest first."""
     within = other_layers_within()
-
-    def cells(each):
-        return [ratio(statistics.geometric_mean(time for time, _ in each)), ratio(max(each)[0])]
-
     rows = []
     for layer, each in within["64MiB"].items():
-        worst, (operation, kind, layout) = max(each)
+        worst, kind = max(each)
         if worst > 1.05:
-            rows.append((-worst, [f"{layer[0]}, N={layer[1]}", *cells(each), *cells(within["256MiB"][layer]),
-                                  ", ".join([operation, kind] + ["channels last"] * (layout == "last"))]))
+            rows.append((-worst, [f"{layer[0]}, N={layer[1]}", *mean_and_largest(each),
+                                  *mean_and_largest(within["256MiB"][layer]), kind]))
     times = {limit: [time for each in layers.values() for time, _ in each] for limit, layers in within.items()}
     means = [ratio(statistics.geometric_mean(times[limit])) for limit in times]
     slow = [sum(time > 1.15 for time in times[limit]) for limit in times]
@@ -370,10 +370,8 @@ def measured_layers():
     before = other_layers_within()["64MiB"]
     rows = []
     for layer, each in other_layers_within("other_layers_measured_h200", ["64MiB"])["64MiB"].items():
-        worst, (operation, kind, layout) = max(each)
-        cells = [ratio(of(times)) for times in ([time for time, _ in before[layer]], [time for time, _ in each])
-                 for of in (statistics.geometric_mean, max)]
-        rows.append((-worst, [f"{layer[0]}, N={layer[1]}", *cells, ", ".join([operation, kind] + ["channels last"] * (layout == "last"))]))
+        worst, kind = max(each)
+        rows.append((-worst, [f"{layer[0]}, N={layer[1]}", *mean_and_largest(before[layer]), *mean_and_largest(each), kind]))
     return table(["layer within 64 MiB", "until measured", "at most", "measured", "at most", "the slowest, measured"],
                  [row for _, row in sorted(rows)],
                  "Times over plain's, calls of at least 0.1 ms; columns: the geometric mean and the largest.\n"
