@@ -83,10 +83,9 @@ std::optional<KernelOffer> firstWithin(const Asking& asking,
 
 /// Whether the first engine on blocks is faster than cuDNN's own on parts of the batch, without
 /// being measured. On an H200 and tensor cores, within 64 and 256 MiB, it mostly takes 0.2 to 0.9
-/// of the time (misc/results/first_layers_h200.json at 8674ede9). Float's filter gradients take 0.8
-/// to 1.2, but AlexNet's, with more numbers in a block, 0.6 if we copy y (at 1cfc4aab); channels
-/// last float takes up to 3.2 and forward up to 2.3 times as long. Float's data gradients first in
-/// a network, and fused calls, were not measured.
+/// of the time (misc/results/first_layers_h200.json at 8674ede9). Channels last float takes up to
+/// 3.2 and forward up to 2.3 times as long. Float's data gradients first in a network, and fused
+/// calls, were not measured.
 bool gainsByBlocks(const Problem& problem) {
   if (problem.mathType == CUDNN_FMA_MATH) return false;
   switch (problem.operation) {
@@ -95,23 +94,27 @@ bool gainsByBlocks(const Problem& problem) {
     case Operation::kBackwardData:
       return isRounded(problem.xType);
     case Operation::kBackwardFilter:
-      return isRounded(problem.xType) || (isCopiedLast(problem) && !hasFewInBlock(problem));
+      return isRounded(problem.xType) || isCopiedLast(problem);
     default:
       return false;
   }
 }
 
 /// Forward in 16 bits the smallest blocks, if we copy y; else the largest. In float forward without
-/// a copy of y, which took AlexNet's 8 % longer; a filter's gradient only with one.
+/// a copy of y, which took AlexNet's 8 % longer; a filter's gradient only with one. Where few
+/// numbers are in a block, that is of blocks of y, too: the smallest were no faster than cuDNN's
+/// own.
 std::vector<EngineConfiguration> firstBlocksOf(const Problem& problem) {
-  const bool hasSteps = Blocking::pixelsOf(problem) > 1;
-  if (!hasSteps || !gainsByBlocks(problem)) return {};
+  const int smallest = Blocking::pixelsOf(problem);
+  if (smallest <= 1 || !gainsByBlocks(problem)) return {};
   std::vector<EngineConfiguration> kinds = blocksOf(problem);
   const bool isForward = problem.operation == Operation::kForward;
   if (isForward && isRounded(problem.xType) && !kinds.empty() && kinds.front().last != 0)
     return {kinds.front()};
   const auto isUnwanted = [&](const EngineConfiguration& kind) {
-    return isForward ? kind.last != 0 : kind.last == 0 && !isRounded(problem.xType);
+    if (isForward) return kind.last != 0;
+    if (isRounded(problem.xType)) return false;
+    return hasFewInBlock(problem) ? kind.blocks == smallest : kind.last == 0;
   };
   kinds.erase(std::remove_if(kinds.begin(), kinds.end(), isUnwanted), kinds.end());
   return kinds.empty() ? kinds : std::vector<EngineConfiguration>{kinds.back()};

@@ -184,7 +184,8 @@ Problem firstLayer(const Problem& other, int batch, cudnnDataType_t type, bool i
   return problem;
 }
 
-/// Forward with channels first, and gradients in 16 bits: the others lose by blocks.
+/// Forward and filter gradients with channels first, and gradients in 16 bits: the others lose by
+/// blocks.
 TEST_F(PlannerCopiesTest, FewChannelsRunInBlocks) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   settings_.checkKernels = false;  // in full arithmetic they take the CPU seconds
@@ -208,8 +209,9 @@ TEST_F(PlannerCopiesTest, FewChannelsRunInBlocks) {
           const PlanAnswer found = call(planner, wanted);
           if (!found.plan) continue;
           EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
-          const bool gains =
-              !isFma && (operation == Operation::kForward ? !isLast : type == CUDNN_DATA_HALF);
+          const bool isGradient = operation != Operation::kForward;
+          const bool gains = !isFma && ((isGradient && type == CUDNN_DATA_HALF) ||
+                                        (operation != Operation::kBackwardData && !isLast));
           int samples = 0;
           for (const Plan::Step& step : found.plan->steps) {
             const EngineConfiguration value = engineConfigurationOf(step.kernel.id);
@@ -249,6 +251,7 @@ TEST_F(PlannerCopiesTest, BlocksCopyYWhereEnginesWould) {
   };
   expectBlocks(firstLayer(problemOf(Operation::kForward), 64, CUDNN_DATA_HALF, false), 4, 1);
   Problem gradient = firstLayer(problemOf(Operation::kBackwardFilter), 64, CUDNN_DATA_FLOAT, false);
+  expectBlocks(gradient, 16, 0);  // y's pixels are blocks, too
   gradient.wSizes = {64, 3, 11, 11, 0};
   gradient.ySizes = {64, 64, 27, 27, 0};
   gradient.yStrides = {64 * 27 * 27, 27 * 27, 27, 1, 0};
