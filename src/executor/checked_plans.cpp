@@ -17,7 +17,7 @@ std::size_t needOf(cudnnHandle_t handle, const Plan& plan) noexcept {
     if (step.built == nullptr || step.built->workspaceSize(handle, &bytes) != CUDNN_STATUS_SUCCESS)
       return kCannotRun;
     if (!step.borrows)
-      need = std::max(need, bytes);
+      need = std::max(need, bytes - std::min(bytes, step.outputCopyBytes));
     else if (bytes > step.workspaceBytes)  // the output has room for no more
       return kCannotRun;
   }

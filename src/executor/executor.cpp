@@ -42,6 +42,7 @@ PlanRun runPlan(cudnnHandle_t handle, const Plan& plan, const ConvolutionCall& c
       slices.borrow(step.workspaceBytes);
     else
       slices.giveBack();
+    slices.placeOutputCopy(step.outputCopyBytes);
     int enqueued = 0;
     run.status = step.built->enqueueRun(handle, slices, step.batch, step.count, &enqueued);
     run.done += enqueued * step.batch;

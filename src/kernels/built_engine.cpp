@@ -280,7 +280,8 @@ class BuiltCopies final : public BuiltEngine {
   }
   /// The call's pointers, with those of the copies in its workspace.
   ConvolutionPointers copiesOf(const ConvolutionPointers& pointers) const noexcept {
-    return copying_.copies().in(ownMemory(pointers), pointers);
+    const auto output = isGradient() ? nullptr : outputOf(whole().operation);
+    return copying_.copies().in(ownMemory(pointers), pointers, output);
   }
 
   /// Enqueues micro-batches, which `next` steps over. The output of each band is copied, or added
@@ -439,6 +440,11 @@ EnginePart::EnginePart(const Problem& all, const EngineConfiguration& value)
     problem = folding.folded;
     ownBytes = folding.bytes;
   }
+}
+
+std::size_t outputCopyBytes(const Problem& problem, const EngineConfiguration& value) {
+  if (value.blocks == 0 || problem.operation == Operation::kBackwardFilter) return 0;
+  return copyingOf(problem, value).copies().bytesOf(outputOf(problem.operation));
 }
 
 std::vector<OperationGraph> makeGraphs(const EngineDevice& device,

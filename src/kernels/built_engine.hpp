@@ -37,6 +37,10 @@ struct EnginePart {
   }
 };
 
+/// Bytes of the output's copy in the engine's workspace; 0: the output is not copied, or is a
+/// filter. Throws Error.
+std::size_t outputCopyBytes(const Problem& problem, const EngineConfiguration& value);
+
 /// A part's graphs. The first overwrites the output. The second adds to it; it exists only if an
 /// engine adds. Throws Error.
 std::vector<OperationGraph> makeGraphs(const EngineDevice& device,

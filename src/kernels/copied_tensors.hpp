@@ -20,13 +20,23 @@ class CopiedTensors {
 
   bool hasY() const noexcept { return hasY_; }
   std::size_t bytes() const noexcept { return bytes_; }
+  /// Bytes that are not needed if the copy of x, or of y, is elsewhere.
+  std::size_t bytesOf(const void* ConvolutionPointers::*tensor) const noexcept {
+    return tensor == &ConvolutionPointers::x ? w_ : bytes_ - y_;
+  }
 
-  /// The call's pointers, with those of the copies that begin at `memory`.
-  ConvolutionPointers in(const void* memory, const ConvolutionPointers& call) const noexcept {
+  /// The call's pointers, with those of the copies that begin at `memory`. `output`: x or y, whose
+  /// copy is at the call's outputCopy, if it has one.
+  ConvolutionPointers in(const void* memory,
+                         const ConvolutionPointers& call,
+                         const void* ConvolutionPointers::*output = nullptr) const noexcept {
+    const bool isElsewhere = output != nullptr && call.outputCopy != nullptr;
+    const std::size_t before = isElsewhere && output == &ConvolutionPointers::x ? w_ : 0;
     ConvolutionPointers copies = call;
     copies.x = memory;
-    copies.w = advance(memory, w_);
-    if (hasY_) copies.y = advance(memory, y_);
+    copies.w = advance(memory, w_ - before);
+    if (hasY_) copies.y = advance(memory, y_ - before);
+    if (isElsewhere) copies.*output = call.outputCopy;
     return copies;
   }
 

@@ -126,6 +126,10 @@ class EngineSource final : public KernelSource {
            engineConfigurationOf(kernel.id).readsCallersTensors();
   }
 
+  std::size_t outputCopyBytes(const Problem& problem, Kernel kernel) const override {
+    return ucudnn::outputCopyBytes(problem, engineConfigurationOf(kernel.id));
+  }
+
   std::vector<KernelOffer> firstOffers(cudnnHandle_t handle,
                                        const Problem& problem,
                                        std::size_t limitBytes,

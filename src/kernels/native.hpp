@@ -18,6 +18,8 @@ struct ConvolutionPointers {
   const void* y = nullptr;
   void* workspace = nullptr;
   std::size_t workspaceBytes = 0;
+  /// Where a kernel that runs on copies has that of its output; null: in the workspace.
+  void* outputCopy = nullptr;
 
   /// Bytes of the workspace; 0 if there is none.
   std::size_t grantedBytes() const noexcept { return workspace != nullptr ? workspaceBytes : 0; }

@@ -20,12 +20,19 @@ cudnnStatus_t BuiltKernel::enqueueRun(
   return CUDNN_STATUS_SUCCESS;
 }
 
-void Slices::borrow(std::size_t workspaceBytes) noexcept {
+void* Slices::behind(std::size_t bytes) const noexcept {
   const auto left = static_cast<std::size_t>(problem_.batch() - done_);
   const void* const output = pointers_.*outputOf(problem_.operation);
-  pointers_.workspace =
-      borrowedPlace(advance(output, left * problem_.overwrittenSampleBytes()), workspaceBytes);
+  return borrowedPlace(advance(output, left * problem_.overwrittenSampleBytes()), bytes);
+}
+
+void Slices::borrow(std::size_t workspaceBytes) noexcept {
+  pointers_.workspace = behind(workspaceBytes);
   pointers_.workspaceBytes = workspaceBytes;
+}
+
+void Slices::placeOutputCopy(std::size_t bytes) noexcept {
+  pointers_.outputCopy = bytes == 0 ? nullptr : behind(bytes);
 }
 
 void Slices::giveBack() noexcept {

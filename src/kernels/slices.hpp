@@ -49,8 +49,14 @@ class Slices {
   void borrow(std::size_t workspaceBytes) noexcept;
   /// From here on the workspace is the call's again.
   void giveBack() noexcept;
+  /// From here on kernels have the copy of their output there, too; 0: in their workspace. REQUIRES
+  /// the same.
+  void placeOutputCopy(std::size_t bytes) noexcept;
 
  private:
+  /// The last `bytes` of the output.
+  void* behind(std::size_t bytes) const noexcept;
+
   const Problem& problem_;
   ConvolutionPointers pointers_;
   void* workspace_;  ///< the call's

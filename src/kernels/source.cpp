@@ -145,6 +145,10 @@ bool copiesTensors(const Problem& problem, Kernel kernel, std::size_t workspaceB
   return sourceOf(kernel).copiesTensors(problem, kernel, workspaceBytes);
 }
 
+std::size_t outputCopyBytes(const Problem& problem, Kernel kernel) {
+  return sourceOf(kernel).outputCopyBytes(problem, kernel);
+}
+
 std::vector<KernelOffer> firstOffers(cudnnHandle_t handle,
                                      const Problem& problem,
                                      std::size_t limitBytes,

@@ -90,6 +90,9 @@ class KernelSource {
   virtual bool copiesTensors(const Problem&, Kernel, std::size_t /*workspaceBytes*/) const {
     return false;
   }
+  /// Bytes of the kernel's workspace that hold a copy of its output, which may lie anywhere
+  /// (ConvolutionPointers::outputCopy). Throws Error.
+  virtual std::size_t outputCopyBytes(const Problem&, Kernel) const { return 0; }
   /// The first `most` kernels that cuDNN's heuristics name within `limitBytes` and that are built
   /// without a compiler, the first few on our copies too. Asks cuDNN for little else, so this is
   /// fast.
@@ -158,6 +161,7 @@ std::optional<KernelOffer> offeredOnCopies(cudnnHandle_t handle,
                                            std::optional<Kernel> own,
                                            const OfferBounds& bounds);
 bool copiesTensors(const Problem& problem, Kernel kernel, std::size_t workspaceBytes);
+std::size_t outputCopyBytes(const Problem& problem, Kernel kernel);
 std::vector<KernelOffer> firstOffers(cudnnHandle_t handle,
                                      const Problem& problem,
                                      std::size_t limitBytes,

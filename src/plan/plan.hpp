@@ -38,6 +38,8 @@ struct Plan {
     int count = 0;
     std::shared_ptr<const BuiltKernel> built;  ///< at `batch` samples
     bool borrows = false;  ///< its workspace is in the output (support/workspace_room.hpp)
+    /// So much of its workspace is there, for the copy of its output; the rest is the call's.
+    std::size_t outputCopyBytes = 0;
   };
 
   // These come first, side by side, and are not looked up in `steps`: every call reads them, mostly
@@ -59,7 +61,7 @@ struct Plan {
 
   Problem problem;
   std::vector<Step> steps;         ///< in the order of Configuration's
-  std::size_t workspaceBytes = 0;  ///< the largest of steps that don't borrow, or `general`'s
+  std::size_t workspaceBytes = 0;  ///< the largest that steps don't borrow, or `general`'s
   /// The algorithm that a query names for this plan. Undivided, it runs within `algorithmBytes`,
   /// which is workspaceBytes unless cuDNN has no undivided algorithm that needs so little. -1: no
   /// algorithm is valid by itself (only deterministic ones are asked for, and all need more than
@@ -84,7 +86,10 @@ struct Plan {
     return isReplayed || !enqueued ? *this : *enqueued;
   }
   bool borrows() const noexcept {
-    return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.borrows; }) ||
+    const auto isBorrower = [](const Step& step) {
+      return step.borrows || step.outputCopyBytes > 0;
+    };
+    return std::any_of(steps.begin(), steps.end(), isBorrower) ||
            (enqueued != nullptr && enqueued->borrows());
   }
   std::size_t microBatches() const noexcept {

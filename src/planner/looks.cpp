@@ -32,7 +32,9 @@ std::optional<PlannedLook> lookAt(const MeasurementStore& store,
   if (parts != nullptr) {
     look.firstOffers = kFirstOffers;
     for (const Plan::Step& step : parts->steps) {
-      sizes.insert(step.batch);
+      // Measured plans have no copies of outputs in the output, so the batch needs other sizes.
+      sizes.insert(step.outputCopyBytes == 0 ? step.batch
+                                             : request.problem.batch() % parts->steps.back().batch);
       if (!contains(look.kernels, step.kernel)) look.kernels.push_back(step.kernel);
     }
     if (!contains(look.kernels, request.own->kernel)) look.kernels.push_back(request.own->kernel);
@@ -45,6 +47,7 @@ std::optional<PlannedLook> lookAt(const MeasurementStore& store,
   } else {
     return std::nullopt;
   }
+  sizes.erase(0);  // no remainder
   look.sizes.assign(sizes.begin(), sizes.end());
   return look;
 }

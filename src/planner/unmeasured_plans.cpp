@@ -2,27 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 
 #include "kernels/engines.hpp"
-#include "planner/plan_builder.hpp"
+#include "planner/parts.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
 namespace {
 
-// Even the smallest part takes an engine 20 us, of which 10 stand for a launch. So parts that are
-// estimated to be shorter than kShortestMs are mostly overhead, and at most kFew of them are made.
-constexpr double kShortestMs = 0.015;
-constexpr int kFew = 4;
-// Equal parts take one engine and one check, and often sizes that suit the kernel. So many times
-// the fewest parts are worth that. A third more would not be: four parts rather than three take
-// a ViT's first layer forward within 64 MiB 1.2 times as long.
-constexpr double kMoreIfEqual = 7.0 / 6;
-// So many numbers of parts are tried one by one. That takes cuDNN as long as a call.
-constexpr int kAskedOneByOne = 4;
 // If a kernel takes more than so many times the parts that the limit asks for, its workspace is
 // mostly the same for any batch (partial sums). Another kernel runs instead if its parts are at
 // least so many times larger.
@@ -37,127 +26,6 @@ constexpr int kMostDoublings = 20;  // to a day
 bool mayRunInParts(const PlanRequest& request) {
   return request.own && (request.lacksWorkspace || request.problem.isLarge()) &&
          request.withEngines() && request.suitsEngines && !request.withErrors();
-}
-
-/// Puts together the parts of one kernel.
-class Parts {
- public:
-  Parts(const PlanRequest& request, Kernel kernel, PreparedKernels& prepared, KernelChecks& checks)
-      : request_(request),
-        kernel_(kernel),
-        prepared_(prepared),
-        checks_(checks),
-        left_(request.problem.batch()) {}
-
-  /// How the kernel runs a part of so many samples. Empty: not within the limit. Throws Error.
-  std::optional<KernelOffer> offer(int batch) {
-    auto found = prepared_.offer(batch, kernel_, request_.callsAt(batch), &failures_);
-    leastBytes_ = found ? found->workspaceBytes : 0;
-    if (!found || found->workspaceBytes > request_.limitBytes ||
-        (request_.deterministic && !found->deterministic))
-      return std::nullopt;
-    return found;
-  }
-  /// The workspace of the part that was asked about last; 0: cuDNN can't run it.
-  std::size_t leastBytes() const noexcept { return leastBytes_; }
-
-  /// Adds `count` parts of the size. Returns false if such a part does not run within the limit.
-  /// Throws Error.
-  bool add(int batch, int count) {
-    if (count == 0) return true;
-    const auto found = offer(batch);
-    if (!found) return false;
-    configuration_.microBatches.push_back({batch, 0, count, false});
-    configuration_.workspaceBytes = std::max(configuration_.workspaceBytes, found->workspaceBytes);
-    measurements_[batch].kernels.push_back({*found, {}});
-    left_ -= batch * count;
-    return true;
-  }
-  /// Adds as many parts of the size as the batch has, and one of the rest.
-  bool addAll(int batch) { return add(batch, left_ / batch) && (left_ == 0 || add(left_, 1)); }
-  /// Samples of the largest part.
-  int largest() const noexcept {
-    int largest = 0;
-    for (const auto& part : configuration_.microBatches) largest = std::max(largest, part.batch);
-    return largest;
-  }
-  /// Whether cuDNN failed to say what runs. It may say so another time.
-  bool failed() const noexcept { return failures_ > 0; }
-
-  /// The step has no time, because none is known. Null: the kernel is wrong. Throws Error.
-  std::shared_ptr<const Plan> plan() const {
-    auto plan = std::make_shared<Plan>(
-        *buildPlan(prepared_, request_, configuration_, Pace::kHost, measurements_));
-    plan->measured = false;
-    plan->predictedMs = 0;
-    const auto outcome = checks_.check(request_, *plan, Measuring::kWhenItPays);
-    return outcome == KernelChecks::Outcome::kFailed ? nullptr : plan;
-  }
-
- private:
-  const PlanRequest& request_;
-  const Kernel kernel_;
-  PreparedKernels& prepared_;
-  KernelChecks& checks_;
-  int left_;
-  int failures_ = 0;
-  std::size_t leastBytes_ = 0;
-  Configuration configuration_;
-  Measurements measurements_;
-};
-
-/// The least number of equal parts that is at least `count`. 0: it is too large, or they are too
-/// short.
-int equalParts(const Problem& problem, int count) {
-  const int miniBatch = problem.batch();
-  const int most = std::min(miniBatch, static_cast<int>(count * kMoreIfEqual));
-  while (count <= most && miniBatch % count != 0) ++count;
-  const bool suits =
-      count <= most &&
-      (count <= kFew || estimatedMs(problem.withBatch(miniBatch / count)) >= kShortestMs);
-  return suits ? count : 0;
-}
-
-/// The parts that so much workspace takes within the limit.
-int partsWithin(const PlanRequest& request, double bytes) {
-  const std::size_t limitBytes = std::max<std::size_t>(request.limitBytes, 1);
-  const double wanted = std::ceil(bytes / static_cast<double>(limitBytes));
-  return static_cast<int>(std::min<double>(wanted, request.problem.batch()));
-}
-
-/// Makes few parts that run within the limit, at least `count`, equal or about equal: a small rest
-/// would take nearly as long as a large part. No part is a large problem, because the kernel is
-/// slow for these. Returns false if cuDNN can't run the kernel so, or the parts would be too short.
-/// Throws Error.
-bool divide(const PlanRequest& request, Parts& parts, int count) {
-  const int miniBatch = request.problem.batch();
-  int asked = 0, step = 1, last = miniBatch;
-  count = std::max(2, count);
-  while (true) {
-    count = std::min(count, miniBatch);
-    // Each size is smaller than the last: of many parts, one more may not be.
-    const int size = std::min(last - 1, (miniBatch + count - 1) / count);
-    if (size == 0) return false;
-    last = size;
-    count = (miniBatch + size - 1) / size;
-    const Problem part = request.problem.withBatch(size);
-    if (!part.isLarge()) {
-      if (estimatedMs(part) < kShortestMs && count > kFew) return false;
-      if (parts.offer(size)) break;
-      // The workspace of most kernels grows with the batch, from what the filter alone takes. The
-      // farther the size is from one that fits, the wider the steps.
-      if (parts.leastBytes() > 0) {
-        const double bytes = static_cast<double>(parts.leastBytes()) * count;
-        count = std::max(count, partsWithin(request, bytes) - 1);
-      }
-      if (++asked >= kAskedOneByOne) step *= 2;
-    }
-    count += std::min(step, miniBatch);
-  }
-  const int equal = equalParts(request.problem, count);
-  if (equal != 0 && parts.add(miniBatch / equal, equal)) return true;
-  const int least = miniBatch / count, more = miniBatch % count;
-  return parts.add(least + 1, more) && parts.add(least, count - more);
 }
 
 /// The first kernel of a batch size that cuDNN offers within the limit, for all of the batch. Null:
@@ -226,10 +94,10 @@ std::shared_ptr<const Plan> byFirstEngine(const PlanRequest& request,
                                     &failures);
     if (!offer) continue;
     Parts parts(request, offer->kernel, prepared, checks);
-    const bool fitsWhole = parts.offer(miniBatch).has_value();
+    const bool fitsWhole = parts.fitsWhole();
     if (fitsWhole && orNext) continue;  // slow: others fit undivided, too
     const bool runs =
-        fitsWhole ? parts.addAll(miniBatch) : divide(request, parts, miniBatch / (2 * size) + 1);
+        fitsWhole ? parts.addAll(miniBatch) : parts.divide(miniBatch / (2 * size) + 1);
     if (runs)
       if (auto plan = parts.plan()) return plan;
   }
@@ -286,7 +154,7 @@ std::shared_ptr<const Plan> onCopies(const PlanRequest& request,
   const int miniBatch = request.problem.batch(), size = found->second;
   Parts parts(request, found->first.kernel, prepared, checks);
   const int large = miniBatch / (2 * size);  // parts that don't fit
-  const bool runs = size == miniBatch ? parts.addAll(size) : divide(request, parts, large);
+  const bool runs = size == miniBatch ? parts.addAll(size) : parts.divide(large);
   return runs ? parts.plan() : nullptr;
 }
 
@@ -323,7 +191,7 @@ std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& 
     other.own = firstOfPart(request);
     if (other.own) {
       Parts parts(request, other.own->kernel, prepared, checks);
-      if (divide(other, parts, partsWithin(other, static_cast<double>(other.own->workspaceBytes))))
+      if (parts.divide(partsWithin(other, static_cast<double>(other.own->workspaceBytes))))
         if (auto plan = parts.plan()) return plan;
     }
   }
@@ -331,7 +199,7 @@ std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& 
   Parts parts(request, request.own->kernel, prepared, checks);
   const bool mayDivide = request.sizes().size() > 1;
   const int fewest = partsWithin(request, static_cast<double>(request.own->workspaceBytes));
-  if (mayDivide && divide(request, parts, fewest)) {
+  if (mayDivide && parts.divide(fewest)) {
     if (auto plan = inLargerParts(request, parts, fewest, prepared, checks)) return plan;
     if (auto plan = parts.plan()) return plan;
   }

@@ -178,6 +178,9 @@ TEST_P(BlockNumericsTest, TheyAreTheResultOfPixels) {
                 run(problem, *blocked, adds), run(problem, *plain, adds), problem.outputType()),
             1e-3)
             << (adds ? "adds" : "overwrites");
+      const std::size_t copy = outputCopyBytes(problem, blocked->kernel);
+      EXPECT_EQ(run(problem, *blocked, false, Values(problem), copy),
+                run(problem, *blocked, false));
     }
     EXPECT_GT(compared, 0) << toText(operation);
   }

@@ -202,26 +202,30 @@ class DeviceKernelsTest : public ::testing::Test {
   }
 
   /// The output, in a buffer that has NaN everywhere unless it is added to. z is what y holds.
+  /// `outputCopyBytes`: of the workspace, elsewhere.
   std::vector<char> run(const Problem& problem, const KernelOffer& offer, bool adds) {
     return run(problem, offer, adds, Values(problem));
   }
   std::vector<char> run(const Problem& problem,
                         const KernelOffer& offer,
                         bool adds,
-                        const Values& values) {
+                        const Values& values,
+                        std::size_t outputCopyBytes = 0) {
     const auto kernel = build(problem, offer.kernel);
     std::size_t bytes = 0;
     EXPECT_EQ(kernel->workspaceSize(handle_.get(), &bytes), CUDNN_STATUS_SUCCESS);
     EXPECT_LE(bytes, offer.workspaceBytes);
     const bool isFused = problem.operation == Operation::kBiasActivationForward;
     const DeviceBuffer x(problem.xBytes()), w(problem.wBytes()), y(problem.yBytes());
-    const DeviceBuffer z(problem.yBytes()), workspace(bytes);
+    const DeviceBuffer z(problem.yBytes());
+    const DeviceBuffer workspace(bytes - outputCopyBytes), outputCopy(outputCopyBytes);
     const DeviceBuffer bias(static_cast<std::size_t>(problem.ySizes[1]) *
                             elementBytes(problem.yType));
     const auto copyTo = [](const DeviceBuffer& buffer, const std::vector<char>& from) {
       UCUDNN_CHECK_CUDA(
           cudaMemcpy(buffer.get(), from.data(), buffer.bytes(), cudaMemcpyHostToDevice));
     };
+    if (outputCopyBytes > 0) UCUDNN_CHECK_CUDA(cudaMemset(outputCopy.get(), 0xFF, outputCopyBytes));
     copyTo(x, values.x);
     copyTo(w, values.w);
     copyTo(y, values.y);
@@ -242,14 +246,21 @@ class DeviceKernelsTest : public ::testing::Test {
                                w.get(),
                                y.get(),
                                workspace.get(),
-                               bytes},
+                               workspace.bytes(),
+                               outputCopy.get()},
                               isFused ? &fused : nullptr),
               CUDNN_STATUS_SUCCESS);
     UCUDNN_CHECK_CUDA(cudaDeviceSynchronize());
-    std::vector<char> result(output.bytes());
-    UCUDNN_CHECK_CUDA(
-        cudaMemcpy(result.data(), output.get(), output.bytes(), cudaMemcpyDeviceToHost));
-    return result;
+    const auto contents = [](const DeviceBuffer& buffer) {
+      std::vector<char> bytes(buffer.bytes());
+      UCUDNN_CHECK_CUDA(
+          cudaMemcpy(bytes.data(), buffer.get(), buffer.bytes(), cudaMemcpyDeviceToHost));
+      return bytes;
+    };
+    EXPECT_TRUE(outputCopyBytes == 0 ||
+                contents(outputCopy) != std::vector<char>(outputCopyBytes, '\xFF'))
+        << "it is not used";
+    return contents(output);
   }
 
   CudnnHandle handle_;

@@ -1,0 +1,204 @@
+#include "planner/parts.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/plan_builder.hpp"
+#include "support/workspace_room.hpp"
+
+namespace ucudnn {
+namespace {
+
+// Even the smallest part takes an engine 20 us, of which 10 stand for a launch. So parts that are
+// estimated to be shorter than kShortestPartMs are mostly overhead, and at most kFew of them are
+// made.
+constexpr double kShortestPartMs = 0.015;
+constexpr int kFew = 4;
+// Equal parts take one engine and one check, and often sizes that suit the kernel. So many times
+// the fewest parts are worth that. A third more would not be: four parts rather than three take
+// a ViT's first layer forward within 64 MiB 1.2 times as long.
+constexpr double kMoreIfEqual = 7.0 / 6;
+// So many numbers of parts are tried one by one. That takes cuDNN as long as a call.
+constexpr int kAskedOneByOne = 4;
+
+/// The least number of equal parts that is at least `count`. 0: it is too large, or they are too
+/// short.
+int equalParts(const Problem& problem, int count) {
+  const int miniBatch = problem.batch();
+  const int most = std::min(miniBatch, static_cast<int>(count * kMoreIfEqual));
+  while (count <= most && miniBatch % count != 0) ++count;
+  const bool suits =
+      count <= most &&
+      (count <= kFew || estimatedMs(problem.withBatch(miniBatch / count)) >= kShortestPartMs);
+  return suits ? count : 0;
+}
+
+/// Of the offer's workspace, what is not in the output.
+std::size_t callersBytes(const KernelOffer& offer, std::size_t elsewhere) noexcept {
+  return offer.workspaceBytes - std::min(offer.workspaceBytes, elsewhere);
+}
+
+}  // namespace
+
+int partsWithin(const PlanRequest& request, double bytes) {
+  const std::size_t limitBytes = std::max<std::size_t>(request.limitBytes, 1);
+  const double wanted = std::ceil(bytes / static_cast<double>(limitBytes));
+  return static_cast<int>(std::min<double>(wanted, request.problem.batch()));
+}
+
+int Parts::largest() const noexcept {
+  int largest = 0;
+  for (const auto& part : configuration_.microBatches) largest = std::max(largest, part.batch);
+  return largest;
+}
+
+std::optional<KernelOffer> Parts::offer(int batch, std::size_t elsewhere) {
+  auto found = prepared_.offer(batch, kernel_, request_.callsAt(batch), &failures_);
+  leastBytes_ = found ? found->workspaceBytes : 0;
+  if (!found || callersBytes(*found, elsewhere) > request_.limitBytes ||
+      (request_.deterministic && !found->deterministic))
+    return std::nullopt;
+  return found;
+}
+
+std::size_t Parts::outputCopyBytes(int batch) const try {
+  return ucudnn::outputCopyBytes(request_.problem.withBatch(batch), kernel_);
+} catch (const Error& error) {
+  if (!isRefusal(error.status())) throw;
+  return 0;
+}
+
+bool Parts::add(int batch, int count, std::size_t elsewhere) {
+  if (count == 0) return true;
+  const auto found = offer(batch, elsewhere);
+  if (!found) return false;
+  configuration_.microBatches.push_back({batch, 0, count, false});
+  elsewhere_.push_back(elsewhere);
+  configuration_.workspaceBytes =
+      std::max(configuration_.workspaceBytes, callersBytes(*found, elsewhere));
+  measurements_[batch].kernels.push_back({*found, {}});
+  left_ -= batch * count;
+  return true;
+}
+
+void Parts::clear() {
+  configuration_ = {};
+  elsewhere_.clear();
+  measurements_.clear();
+  left_ = request_.problem.batch();
+}
+
+std::shared_ptr<const Plan> Parts::plan() const {
+  auto plan = std::make_shared<Plan>(
+      *buildPlan(prepared_, request_, configuration_, Pace::kHost, measurements_));
+  plan->measured = false;
+  plan->predictedMs = 0;
+  for (std::size_t i = 0; i < elsewhere_.size(); ++i)
+    plan->steps[i].outputCopyBytes = elsewhere_[i];
+  if (plan->borrows()) plan->runs = CallKind::kOverwriting;
+  const auto outcome = checks_.check(request_, *plan, Measuring::kWhenItPays);
+  return outcome == KernelChecks::Outcome::kFailed ? nullptr : plan;
+}
+
+/// Sizes of parts, fewer than `count`. Behind each but the last is room for the copy of its output,
+/// so that the limit need hold only the rest of its workspace. The last has as many samples as run
+/// within the limit, where `fitting` do, and the one before it about as many. Behind the others are
+/// twice as many: they are about equal, because each further size takes an engine and a check.
+/// Empty: there are none. Throws Error.
+std::vector<int> Parts::sizesWithCopiesBehind(int fitting, int count) {
+  const WorkspaceRoom room = request_.room();
+  const int miniBatch = request_.problem.batch();
+  if (count <= 2 || room.sampleBytes == 0) return {};
+  const std::size_t copy = outputCopyBytes(fitting);
+  const auto whole = copy > 0 ? offer(fitting) : std::nullopt;
+  if (!whole || whole->workspaceBytes <= copy) return {};
+  const auto samplesOf = [&](std::size_t most, std::size_t bytes) {
+    const double times = static_cast<double>(most) / static_cast<double>(bytes);
+    return static_cast<int>(std::min<double>(times * fitting, miniBatch - 1));
+  };
+  const auto mostBefore = [&](int behind) {
+    int most = std::min(samplesOf(request_.limitBytes, whole->workspaceBytes - copy),
+                        samplesOf(room.borrowed(behind), copy));
+    while (most > 0 && outputCopyBytes(most) > room.borrowed(behind)) --most;  // it is rounded up
+    return most;
+  };
+  int last = std::max(fitting, samplesOf(request_.limitBytes, whole->workspaceBytes));
+  if (last > fitting && (request_.problem.withBatch(last).isLarge() || !offer(last)))
+    last = fitting;
+  int next = std::min(miniBatch - last, mostBefore(last));
+  int left = miniBatch - last - next;
+  if (left < next) next -= (next - left) / 2;
+  left = miniBatch - last - next;
+  const int most = mostBefore(last + next);
+  if (next == 0 || most == 0) return {};
+  const int parts = (left + most - 1) / most;
+  if (parts + 2 >= count) return {};
+  std::vector<int> sizes(static_cast<std::size_t>(parts));
+  for (int i = 0; i < parts; ++i)
+    sizes[static_cast<std::size_t>(i)] = left / parts + (i < left % parts ? 1 : 0);
+  sizes.insert(sizes.end(), {next, last});
+  return haveRoomBehind(sizes) ? sizes : std::vector<int>();
+}
+
+/// Whether behind each but the last is room for the copy of its output, and none is large. Throws
+/// Error.
+bool Parts::haveRoomBehind(const std::vector<int>& sizes) const {
+  int behind = request_.problem.batch();
+  for (const int size : sizes) {
+    behind -= size;
+    if (request_.problem.withBatch(size).isLarge() ||
+        (behind > 0 && outputCopyBytes(size) > request_.room().borrowed(behind)))
+      return false;
+  }
+  return behind == 0;
+}
+
+/// Adds such parts. Returns false, without any, if there are none. Throws Error.
+bool Parts::addWithCopiesBehind(int fitting, int count) {
+  const std::vector<int> sizes = sizesWithCopiesBehind(fitting, count);
+  if (sizes.empty()) return false;
+  const auto last = sizes.end() - 1;
+  bool isAdded = true;
+  for (auto group = sizes.begin(); group != last && isAdded;) {
+    const auto next = std::find_if(group, last, [&](int size) { return size != *group; });
+    isAdded = add(*group, static_cast<int>(next - group), outputCopyBytes(*group));
+    group = next;
+  }
+  if (isAdded && add(*last, 1)) return true;
+  clear();
+  return false;
+}
+
+bool Parts::divide(int count) {
+  const int miniBatch = request_.problem.batch();
+  int asked = 0, step = 1, last = miniBatch, size = 0;
+  count = std::max(2, count);
+  while (true) {
+    count = std::min(count, miniBatch);
+    // Each size is smaller than the last: of many parts, one more may not be.
+    size = std::min(last - 1, (miniBatch + count - 1) / count);
+    if (size == 0) return false;
+    last = size;
+    count = (miniBatch + size - 1) / size;
+    const Problem part = request_.problem.withBatch(size);
+    if (!part.isLarge()) {
+      if (estimatedMs(part) < kShortestPartMs && count > kFew) return false;
+      if (offer(size)) break;
+      // The workspace of most kernels grows with the batch, from what the filter alone takes. The
+      // farther the size is from one that fits, the wider the steps.
+      if (leastBytes_ > 0) {
+        const double bytes = static_cast<double>(leastBytes_) * count;
+        count = std::max(count, partsWithin(request_, bytes) - 1);
+      }
+      if (++asked >= kAskedOneByOne) step *= 2;
+    }
+    count += std::min(step, miniBatch);
+  }
+  if (addWithCopiesBehind(size, count)) return true;
+  const int equal = equalParts(request_.problem, count);
+  if (equal != 0 && add(miniBatch / equal, equal)) return true;
+  const int least = miniBatch / count, more = miniBatch % count;
+  return add(least + 1, more) && add(least, count - more);
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,212 @@
+// Parts whose kernel has the copy of its output in the output's samples that are written later, so
+// that they are fewer.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "../kernels/device_kernels.hpp"
+#include "executor/checked_plans.hpp"
+#include "executor/executor.hpp"
+#include "planner_engines_fixture.hpp"
+#include "support/skips.hpp"
+#include "support/workspace_room.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+class PlannerOutputCopiesTest : public PlannerEnginesTest {
+ protected:
+  void SetUp() override {
+    arithmetic_ = Arithmetic::kFull;  // there are copies with it only
+    PlannerEnginesTest::SetUp();
+    settings_.databasePath.clear();
+    settings_.benchmarkShare = 0;
+  }
+
+  static constexpr int kBatch = 64;
+
+  /// Small, for the CPU computes it.
+  static Problem smallProblem(Operation operation) {
+    Problem problem = problemOf(operation);
+    problem.xSizes = {kBatch, 64, 14, 14, 0};
+    problem.xStrides = {64 * 196, 196, 14, 1, 0};
+    problem.ySizes = {kBatch, 32, 14, 14, 0};
+    problem.yStrides = {32 * 196, 196, 14, 1, 0};
+    problem.wSizes = {32, 64, 3, 3, 0};
+    problem.pads = {1, 1, 0};
+    return problem;
+  }
+
+  /// An engine that copies x and y, as a client has it.
+  OwnKernel copyingOf(const Problem& problem) const {
+    const ProblemDescriptors descriptors(problem);
+    for (const auto& offer : offeredKernels(handle_.get(), problem, descriptors.get(), true)) {
+      if (offer.kernel.source != kEngines) continue;
+      EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
+      value.blocks = 0;
+      const Kernel kernel{idOf(value), offer.kernel.mathType, kEngines};
+      const auto own = offeredKernel(handle_.get(), problem, nullptr, kernel);
+      if (own && copiesTensors(problem, kernel, own->workspaceBytes))
+        return {kernel, own->workspaceBytes};
+    }
+    throw std::logic_error("no engine copies");
+  }
+
+  /// What runs within so many hundredths of the workspace that the client's own kernel needs.
+  std::shared_ptr<const Plan> planned(const Problem& problem,
+                                      std::size_t hundredths,
+                                      CallKind calls) {
+    Planner planner;
+    PlanRequest wanted = request(planner, 0, problem);
+    wanted.calls = calls;
+    wanted.suitsEngines = wanted.lacksWorkspace = true;
+    wanted.own = copyingOf(problem);
+    wanted.limitBytes = wanted.own->workspaceBytes / 100 * hundredths;
+    auto plan = call(planner, wanted).plan;
+    EXPECT_TRUE(!plan || plan->workspaceBytes <= wanted.limitBytes);
+    return plan;
+  }
+
+  /// The output of the plan, or of the client's own kernel.
+  std::vector<char> outputOf(const Problem& problem, const Plan* plan) {
+    const Values values(problem);
+    const auto onDevice = [](const std::vector<char>& from) {
+      DeviceBuffer buffer(from.size());
+      UCUDNN_CHECK_CUDA(cudaMemcpy(buffer.get(), from.data(), from.size(), cudaMemcpyHostToDevice));
+      return buffer;
+    };
+    const DeviceBuffer x = onDevice(values.x), w = onDevice(values.w), y = onDevice(values.y);
+    const OwnKernel own = copyingOf(problem);
+    const std::size_t bytes = plan != nullptr ? plan->workspaceBytes : own.workspaceBytes;
+    const DeviceBuffer workspace(bytes);
+    const DeviceBuffer& output = problem.operation == Operation::kForward ? y : x;
+    UCUDNN_CHECK_CUDA(cudaMemset(output.get(), 0xFF, output.bytes()));  // NaN
+    ConvolutionCall call;
+    call.pointers = {Factor::one(problem).get(),
+                     Factor::zero(problem).get(),
+                     x.get(),
+                     w.get(),
+                     y.get(),
+                     workspace.get(),
+                     bytes};
+    const auto status = plan != nullptr
+                            ? runPlan(handle_.get(), *plan, call).status
+                            : buildKernel(handle_.get(), problem, nullptr, own.kernel, Calls::kAll)
+                                  ->enqueue(handle_.get(), call.pointers, nullptr);
+    EXPECT_EQ(status, CUDNN_STATUS_SUCCESS);
+    UCUDNN_CHECK_CUDA(cudaDeviceSynchronize());
+    std::vector<char> result(output.bytes());
+    UCUDNN_CHECK_CUDA(
+        cudaMemcpy(result.data(), output.get(), output.bytes(), cudaMemcpyDeviceToHost));
+    return result;
+  }
+
+  static void expectRoom(const Plan& plan) {
+    const WorkspaceRoom room{0, plan.problem.overwrittenSampleBytes()};
+    int behind = plan.problem.batch();
+    for (const Plan::Step& step : plan.steps) {
+      behind -= step.count * step.batch;
+      EXPECT_LE(step.outputCopyBytes, room.borrowed(behind)) << toText(plan);
+      EXPECT_LE(step.workspaceBytes - step.outputCopyBytes, plan.workspaceBytes);
+    }
+    EXPECT_EQ(behind, 0);
+  }
+
+  static bool hasCopiesBehind(const Plan& plan) {
+    return std::any_of(plan.steps.begin(), plan.steps.end(), [](const Plan::Step& step) {
+      return step.outputCopyBytes > 0;
+    });
+  }
+};
+
+/// All but the last have theirs in the samples behind them, and compute what the own kernel does.
+TEST_F(PlannerOutputCopiesTest, PartsAreFewerThanWithoutAndCompute) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  int found = 0;
+  for (const Operation operation : {Operation::kForward, Operation::kBackwardData}) {
+    const Problem problem = smallProblem(operation);
+    const std::vector<char> right = outputOf(problem, nullptr);
+    for (const std::size_t hundredths : {40, 32, 30, 28}) {
+      SCOPED_TRACE(testing::Message() << toText(operation) << " " << hundredths);
+      settings_.borrowOutput = false;
+      const auto plain = planned(problem, hundredths, CallKind::kOverwriting);
+      settings_.borrowOutput = true;
+      const auto plan = planned(problem, hundredths, CallKind::kOverwriting);
+      ASSERT_TRUE(plain && plan);
+      EXPECT_FALSE(hasCopiesBehind(*plain));
+      EXPECT_EQ(distance(outputOf(problem, plan.get()), right, problem.outputType()), 0);
+      if (!hasCopiesBehind(*plan)) continue;
+      ++found;
+      EXPECT_LT(plan->microBatches(), plain->microBatches()) << toText(*plan);
+      EXPECT_EQ(plan->of(CallKind::kAdding), nullptr);
+      expectRoom(*plan);
+      CheckedPlans checked;
+      EXPECT_TRUE(checked.accepts(handle_.get(), *plan, plan->workspaceBytes));
+      EXPECT_FALSE(checked.accepts(handle_.get(), *plan, plan->workspaceBytes - 1));
+    }
+  }
+  EXPECT_LE(4, found);
+}
+
+/// One after another.
+TEST_F(PlannerOutputCopiesTest, PartsOfOneSizeHaveTheirsInOnePlace) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  settings_.checkKernels = false;  // the CPU would compute all that is planned
+  Problem problem = smallProblem(Operation::kForward);
+  problem.xSizes = {kBatch, 256, 28, 28, 0};
+  problem.xStrides = {256 * 784, 784, 28, 1, 0};
+  problem.ySizes = {kBatch, 32, 28, 28, 0};
+  problem.yStrides = {32 * 784, 784, 28, 1, 0};
+  problem.wSizes = {32, 256, 3, 3, 0};
+  std::shared_ptr<const Plan> found;
+  for (std::size_t hundredths = 22; hundredths > 5 && !found; --hundredths) {
+    auto plan = planned(problem, hundredths, CallKind::kOverwriting);
+    if (plan && std::any_of(plan->steps.begin(), plan->steps.end(), [](const Plan::Step& step) {
+          return step.count > 1 && step.outputCopyBytes > 0;
+        }))
+      found = std::move(plan);
+  }
+  ASSERT_TRUE(found);
+  expectRoom(*found);
+  EXPECT_EQ(
+      distance(outputOf(problem, found.get()), outputOf(problem, nullptr), problem.outputType()),
+      0);
+}
+
+/// A copy is rounded up to whole alignments, and to whole groups of channels.
+TEST_F(PlannerOutputCopiesTest, RoundedCopiesHaveRoomToo) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  settings_.checkKernels = false;
+  int found = 0;
+  for (const Operation operation : {Operation::kForward, Operation::kBackwardData})
+    for (const auto& [batch, channels, side] : {std::array{200, 42, 5}, std::array{64, 13, 13}})
+      for (std::size_t hundredths = 45; hundredths > 25; --hundredths) {
+        Problem problem = smallProblem(operation);
+        problem.xSizes = problem.ySizes = {batch, channels, side, side, 0};
+        const std::int64_t plane = std::int64_t{side} * side;
+        problem.xStrides = problem.yStrides = {channels * plane, plane, side, 1, 0};
+        problem.wSizes = {channels, channels, 3, 3, 0};
+        const auto plan = planned(problem, hundredths, CallKind::kOverwriting);
+        if (!plan || !hasCopiesBehind(*plan)) continue;
+        expectRoom(*plan);
+        ++found;
+      }
+  EXPECT_LE(8, found);
+}
+
+/// Their output's samples hold what they add to.
+TEST_F(PlannerOutputCopiesTest, CallsThatAddHaveTheirsInTheWorkspace) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  for (const Operation operation : {Operation::kForward, Operation::kBackwardData}) {
+    const auto plan = planned(smallProblem(operation), 30, CallKind::kAdding);
+    ASSERT_TRUE(plan);
+    EXPECT_FALSE(hasCopiesBehind(*plan)) << toText(*plan);
+    EXPECT_NE(plan->of(CallKind::kAdding), nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace ucudnn::test
