@@ -135,8 +135,9 @@ void CallPlans::remember(const PlanAnswer& found, const char* why) {
   const std::uint64_t epoch = context_.limits_.epoch();
   // Calls that overwrite keep their plan if calls that add get none, or if that plan borrows.
   const HotPlans::Entry* const hot = table.find(key_, epoch);
-  const bool servesOthers =
-      hot != nullptr && hot->plan && hot->plan->runs == CallKind::kOverwriting;
+  const bool servesOthers = hot != nullptr && hot->plan &&
+                            hot->plan->runs == CallKind::kOverwriting &&
+                            kindOf(call_, key_.problem) != CallKind::kOverwriting;
   const bool isKept = servesOthers && (!found.plan || hot->plan->borrows());
   // No plan for a call that suits no engine does not mean that engine calls have none.
   const bool isForAll =

@@ -288,6 +288,7 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
       withHandle([&](cudnnHandle_t handle) { runScaledGraph(handle, results); });
     if (mode == "huge") runHuge(results);
     if (mode == "odd") withHandle([&](cudnnHandle_t handle) { runOddGraphs(handle, results); });
+    if (mode == "first often") GraphLives::runFirst(results, 600);
     if (mode == "again") GraphLives::run(results, false);
     if (mode == "again measured") GraphLives::run(results, true);
     if (mode == "ends") GraphThreads::end();

@@ -198,6 +198,17 @@ TEST_F(PreloadPartsTest, NothingIsMeasuredForWantOfWorkspace) {
             traceLines("backward_filter", "\tsplit", ", not measured yet\t4 x 1 eng"));
 }
 
+// Parts with the copy of their output in the output. They are asked about ever more seldom: each
+// question counts calls, which pay for measuring.
+TEST_F(PreloadPartsTest, PartsThatBorrowStayUntilMeasuringPays) {
+  const std::string settings =
+      "UCUDNN_WORKSPACE_LIMIT=1600000 UCUDNN_REPORT=1 UCUDNN_TRACE=" + file("trace") + " ";
+  const Outcome outcome = shell(settings + preloaded("'first often'", "preloaded"));
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  EXPECT_EQ(std::string::npos, outcome.error.find("not asked for")) << outcome.error;
+  EXPECT_EQ(600, traceLines("forward", "\tsplit, not measured yet\t1 x 25 eng"));
+}
+
 // One call of cuDNN's or CUDA's fails. Where the program makes it, the program ends; but no
 // execution of a plan fails.
 TEST_F(PreloadPartsTest, APassingFailureFailsNoExecution) {
