@@ -290,16 +290,16 @@ OPERATIONS = ("forward", "backward_data", "backward_filter")
 
 def first_layers():
     """Times over plain's within 64 MiB, of each layer and operation, by layout and type."""
-    found = load("first_layers_h200")["runs"]
+    found, whole = load("first_layers_64mib_h200")["runs"], load("first_layers_h200")["runs"]
     kinds = [(layout, kind) for layout in ("nchw", "nhwc") for kind in ("float32", "bfloat16", "float16")]
 
-    def times(name):
-        return {(row["layer"], row["n"], operation, row["layout"], row["type"]): row[f"{operation}_ms"]
-                for row in found[name] for operation in OPERATIONS}
+    def ratios_of(runs, name):
+        return {(row["layer"], row["n"], operation, row["layout"], row["type"]):
+                row[f"{operation}_ms"] / plain[f"{operation}_ms"]
+                for row, plain in zip(runs[name], runs["plain"]) for operation in OPERATIONS}
 
-    plain = times("plain")
-    ratios = {name: {key: ms / plain[key] for key, ms in times(name).items()} for name in ("64MiB", "256MiB")}
-    layers = list(dict.fromkeys(key[:3] for key in plain))
+    ratios = {"64MiB": ratios_of(found, "64MiB"), "256MiB": ratios_of(whole, "256MiB")}
+    layers = list(dict.fromkeys(key[:3] for key in ratios["64MiB"]))
     rows = [[f"{layer}, N={n}", operation.replace("_", " "),
              *(ratio(ratios["64MiB"][(layer, n, operation, *kind)]) for kind in kinds)]
             for layer, n, operation in layers]
@@ -313,7 +313,8 @@ def first_layers():
                  f"Geometric mean {mean['64MiB']}, within 256 MiB {mean['256MiB']}; the largest within 256 MiB:\n"
                  f"{ratio(wide[worst])}: {worst[0]}, N={worst[1]}, {worst[2].replace('_', ' ')}, "
                  f"{'half' if worst[4] == 'float16' else worst[4]}, channels {'first' if worst[3] == 'nchw' else 'last'}.\n"
-                 f"One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, 2026-11-29, {revision('first_layers_h200')}.\n"
+                 f"One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, 2026-11-29, {revision('first_layers_64mib_h200')}; within 256 MiB "
+                 f"{revision('first_layers_h200')}.\n"
                  "`UCUDNN_BENCHMARK_SHARE=0 ucudnn run --no-database --workspace-limit 64MiB "
                  "misc/scripts/layers_pytorch.py first`")
 
