@@ -15,8 +15,9 @@ namespace {
 constexpr double kShortestPartMs = 0.015;
 constexpr int kFew = 4;
 // Equal parts take one engine and one check, and often sizes that suit the kernel. So many times
-// the fewest parts are worth that. A third more would not be: four parts rather than three take
-// a ViT's first layer forward within 64 MiB 1.2 times as long.
+// the fewest parts are worth that. A third more are not: in four parts rather than three a ViT's
+// first layer forward takes an H200 1.2 times as long within 64 MiB
+// (misc/results/first_layers_h200.json, first_layers_64mib_h200.json).
 constexpr double kMoreIfEqual = 7.0 / 6;
 // So many numbers of parts are tried one by one. That takes cuDNN as long as a call.
 constexpr int kAskedOneByOne = 4;
