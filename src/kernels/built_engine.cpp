@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "kernels/blocks.hpp"
-#include "kernels/channels_last.hpp"
 #include "kernels/engine_calls.hpp"
 #include "kernels/folds.hpp"
 #include "kernels/gradient_sum.hpp"
@@ -15,25 +13,12 @@
 #include "kernels/pixel_copies.hpp"
 #include "kernels/slices.hpp"
 #include "kernels/sums.hpp"
-#include "kernels/tiles.hpp"
 
 namespace ucudnn {
 namespace {
 
 bool isFused(const Problem& problem) noexcept {
   return problem.operation == Operation::kBiasActivationForward;
-}
-
-void require(bool exists, const char* otherwise) {
-  if (!exists) throw Error(CUDNN_STATUS_NOT_SUPPORTED, otherwise);
-}
-
-std::vector<Part> partsOf(const Problem& problem, const EngineConfiguration& value) {
-  std::vector<Part> parts = value.splits != 1 ? cutToSplit(problem, value.splits)
-                            : value.sums != 1 ? cutToSum(problem, value.sums)
-                                              : cutInTiles(problem, value.tiles);
-  require(!parts.empty(), "the problem can't be cut into so many parts");
-  return parts;
 }
 
 /// The base of all built engines: an engine's plans, one for each of its graphs.
@@ -210,24 +195,6 @@ class BuiltSplits final : public BuiltEngine {
   GradientSum sum_;
   WideFilter gradient_;
 };
-
-/// Throws Error.
-Copying copyingOf(const Problem& problem, const EngineConfiguration& value) {
-  if (value.blocks == 1) {
-    require(ChannelsLast::exists(problem, value.bands, value.folds),
-            "the problem has not so many bands or columns");
-    return ChannelsLast(problem, value.bands, value.folds);
-  }
-  require(Blocking::exists(problem, value.blocks, value.last != 0), "there are no such blocks");
-  return Blocking(problem, value.blocks, value.last != 0);
-}
-
-/// Whether several numbers of the engine's gradients are added up to one of the caller's: those of
-/// bands, and those of columns that are a pixel.
-bool sumsGradients(const Problem& problem, const EngineConfiguration& value) noexcept {
-  return problem.operation == Operation::kBackwardFilter && value.blocks == 1 &&
-         (value.bands > 1 || value.folds > 1);
-}
 
 /// Runs on copies of the call's tensors, one band after another.
 class BuiltCopies final : public BuiltEngine {
@@ -409,43 +376,6 @@ class BuiltCopies final : public BuiltEngine {
 };
 
 }  // namespace
-
-EnginePart::EnginePart(const Problem& all, const EngineConfiguration& value)
-    : whole(all),
-      parts(partsOf(all, value)),
-      problem(parts.front().problem),
-      engineAdds(!isFused(all)),
-      addsUp(parts.back().offsets.adds) {
-  if (value.splits != 1) {
-    engineAdds = addsUp = false;
-    ownBytes = roundUpToAlignment(problem.wBytes()) + GradientSum::bytes(problem);
-  } else if (value.sums != 1) {
-    problem = inFloat(problem);
-    ownBytes = CopiedTensors(problem).bytes();
-  } else if (value.blocks != 0) {
-    const Copying copying = copyingOf(all, value);
-    problem = copying.problem();
-    ownBytes = copying.copies().bytes();
-    if (sumsGradients(all, value)) {
-      addsUp = engineAdds = !isRounded(all.wType) && copying.bands() > 1;
-      if (isRounded(all.wType))
-        ownBytes = roundUpToAlignment(ownBytes) + GradientSum::bytes(problem);
-    } else {
-      const bool writesY = all.operation == Operation::kForward && !copying.copies().hasY();
-      engineAdds = engineAdds && (isRounded(all.xType) || writesY);
-    }
-  } else if (value.folds != 1) {
-    require(Folding::exists(all, value.folds), "the problem can't fold so many columns");
-    const Folding folding(all);
-    problem = folding.folded;
-    ownBytes = folding.bytes;
-  }
-}
-
-std::size_t outputCopyBytes(const Problem& problem, const EngineConfiguration& value) {
-  if (value.blocks == 0 || problem.operation == Operation::kBackwardFilter) return 0;
-  return copyingOf(problem, value).copies().bytesOf(outputOf(problem.operation));
-}
 
 std::vector<OperationGraph> makeGraphs(const EngineDevice& device,
                                        const EnginePart& part,

@@ -34,7 +34,7 @@ int equalParts(const Problem& problem, int count) {
   return suits ? count : 0;
 }
 
-/// Of the offer's workspace, what is not in the output.
+/// The offer's workspace without what is in the output.
 std::size_t callersBytes(const KernelOffer& offer, std::size_t elsewhere) noexcept {
   return offer.workspaceBytes - std::min(offer.workspaceBytes, elsewhere);
 }
@@ -102,9 +102,9 @@ std::shared_ptr<const Plan> Parts::plan() const {
 }
 
 /// Sizes of parts, fewer than `count`. Behind each but the last is room for the copy of its output,
-/// so that the limit need hold only the rest of its workspace. The last has as many samples as run
-/// within the limit, where `fitting` do, and the one before it about as many. Behind the others are
-/// twice as many: they are about equal, because each further size takes an engine and a check.
+/// so that the limit need hold only the rest of its workspace. `fitting` samples run within the
+/// limit. The last part has as many as do, the one before it at most about as many. The others are
+/// about equal, and may be twice as large: each further size would take an engine and a check.
 /// Empty: there are none. Throws Error.
 std::vector<int> Parts::sizesWithCopiesBehind(int fitting, int count) {
   const WorkspaceRoom room = request_.room();
@@ -128,8 +128,10 @@ std::vector<int> Parts::sizesWithCopiesBehind(int fitting, int count) {
     last = fitting;
   int next = std::min(miniBatch - last, mostBefore(last));
   int left = miniBatch - last - next;
-  if (left < next) next -= (next - left) / 2;
-  left = miniBatch - last - next;
+  if (left > 0 && left < next) {
+    next -= (next - left) / 2;
+    left = miniBatch - last - next;
+  }
   const int most = mostBefore(last + next);
   if (next == 0 || most == 0) return {};
   const int parts = (left + most - 1) / most;
