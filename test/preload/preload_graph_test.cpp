@@ -203,8 +203,10 @@ TEST_F(PreloadPartsTest, NothingIsMeasuredForWantOfWorkspace) {
 TEST_F(PreloadPartsTest, PartsThatBorrowStayUntilMeasuringPays) {
   const std::string settings =
       "UCUDNN_WORKSPACE_LIMIT=1600000 UCUDNN_REPORT=1 UCUDNN_TRACE=" + file("trace") + " ";
+  ASSERT_EQ(0, shell(plain("'first often'", "bare")).status);
   const Outcome outcome = shell(settings + preloaded("'first often'", "preloaded"));
   EXPECT_EQ(0, outcome.status) << outcome.output;
+  expectSameResults("preloaded", "bare");
   EXPECT_EQ(std::string::npos, outcome.error.find("not asked for")) << outcome.error;
   EXPECT_EQ(600, traceLines("forward", "\tsplit, not measured yet\t1 x 25 eng"));
 }
