@@ -151,6 +151,26 @@ TEST_F(PlannerOutputCopiesTest, PartsAreFewerThanWithoutAndCompute) {
   EXPECT_LE(4, found);
 }
 
+/// 27 and 19 samples are kin, 18 are not.
+TEST_F(PlannerOutputCopiesTest, KinOfOnePlanAreCheckedOnce) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  Planner planner;
+  PlanRequest wanted = request(planner, 0, smallProblem(Operation::kForward));
+  wanted.calls = CallKind::kOverwriting;
+  wanted.suitsEngines = wanted.lacksWorkspace = true;
+  wanted.own = copyingOf(wanted.problem);
+  wanted.limitBytes = wanted.own->workspaceBytes / 100 * 32;
+  const auto plan = call(planner, wanted).plan;
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->steps.size(), 3U);
+  EXPECT_EQ(std::count_if(plan->steps.begin(),
+                          plan->steps.end(),
+                          [](const Plan::Step& step) { return step.batch % 2 == 1; }),
+            2)
+      << toText(*plan);
+  EXPECT_EQ(planner.statistics().kernelsChecked, 2);
+}
+
 /// One after another.
 TEST_F(PlannerOutputCopiesTest, PartsOfOneSizeHaveTheirsInOnePlace) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
