@@ -133,12 +133,14 @@ std::shared_ptr<const Plan> CallPlans::complete(const Plan& plan) noexcept {
 void CallPlans::remember(const PlanAnswer& found, const char* why) {
   HotPlans& table = context_.hotPlans_;
   const std::uint64_t epoch = context_.limits_.epoch();
-  // Calls that overwrite keep their plan if calls that add get none, or if that plan borrows.
+  // Calls that overwrite keep their plan if calls that add get none, or if that plan borrows; and
+  // if they themselves get none for now.
   const HotPlans::Entry* const hot = table.find(key_, epoch);
-  const bool servesOthers = hot != nullptr && hot->plan &&
-                            hot->plan->runs == CallKind::kOverwriting &&
-                            kindOf(call_, key_.problem) != CallKind::kOverwriting;
-  const bool isKept = servesOthers && (!found.plan || hot->plan->borrows());
+  const bool isForOverwriting =
+      hot != nullptr && hot->plan && hot->plan->runs == CallKind::kOverwriting;
+  const bool isOther = kindOf(call_, key_.problem) != CallKind::kOverwriting;
+  const bool isKept = isForOverwriting &&
+                      (found.plan ? isOther && hot->plan->borrows() : isOther || !found.isFinal);
   // No plan for a call that suits no engine does not mean that engine calls have none.
   const bool isForAll =
       found.plan || !key_.isExecution || suitsEngines(key_.problem, call_.pointers, call_.fused);
