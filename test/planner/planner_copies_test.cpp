@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 
 #include "kernels/engines.hpp"
 #include "planner/planner.hpp"
@@ -21,21 +20,6 @@ class PlannerCopiesTest : public PlannerEnginesTest {
     PlannerEnginesTest::SetUp();
     settings_.databasePath.clear();
     settings_.benchmarkShare = 0;
-  }
-
-  /// The first engine that copies x and y channels last, as a client has it: without our copies.
-  OwnKernel copyingOf(const Problem& problem) const {
-    const ProblemDescriptors descriptors(problem);
-    for (const auto& offer : offeredKernels(handle_.get(), problem, descriptors.get(), true)) {
-      if (offer.kernel.source != kEngines) continue;
-      EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
-      value.blocks = 0;
-      const Kernel kernel{idOf(value), offer.kernel.mathType, kEngines};
-      const auto own = offeredKernel(handle_.get(), problem, nullptr, kernel);
-      if (own && copiesTensors(problem, kernel, own->workspaceBytes))
-        return {kernel, own->workspaceBytes};
-    }
-    throw std::logic_error("no engine copies");
   }
 
   /// A filter gradient of DeepLab's, whose filter is dilated.

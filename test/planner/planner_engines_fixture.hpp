@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "changed_database.hpp"
@@ -37,6 +38,21 @@ class PlannerEnginesTest : public PlannerTest {
   /// Not one that only μ-cuDNN puts together.
   static bool isClients(Kernel kernel) {
     return kernel.source == kEngines && engineConfigurationOf(kernel.id).readsCallersTensors();
+  }
+
+  /// The first engine that copies x and y channels last, as a client has it: without our copies.
+  OwnKernel copyingOf(const Problem& problem) const {
+    const ProblemDescriptors descriptors(problem);
+    for (const auto& offer : offeredKernels(handle_.get(), problem, descriptors.get(), true)) {
+      if (offer.kernel.source != kEngines) continue;
+      EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
+      value.blocks = 0;
+      const Kernel kernel{idOf(value), offer.kernel.mathType, kEngines};
+      const auto own = offeredKernel(handle_.get(), problem, nullptr, kernel);
+      if (own && copiesTensors(problem, kernel, own->workspaceBytes))
+        return {kernel, own->workspaceBytes};
+    }
+    throw std::logic_error("no engine copies");
   }
 
   static PlanAnswer call(Planner& planner, const PlanRequest& wanted) {

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <vector>
 
 #include "../kernels/device_kernels.hpp"
@@ -38,21 +37,6 @@ class PlannerOutputCopiesTest : public PlannerEnginesTest {
     problem.wSizes = {32, 64, 3, 3, 0};
     problem.pads = {1, 1, 0};
     return problem;
-  }
-
-  /// An engine that copies x and y, as a client has it.
-  OwnKernel copyingOf(const Problem& problem) const {
-    const ProblemDescriptors descriptors(problem);
-    for (const auto& offer : offeredKernels(handle_.get(), problem, descriptors.get(), true)) {
-      if (offer.kernel.source != kEngines) continue;
-      EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
-      value.blocks = 0;
-      const Kernel kernel{idOf(value), offer.kernel.mathType, kEngines};
-      const auto own = offeredKernel(handle_.get(), problem, nullptr, kernel);
-      if (own && copiesTensors(problem, kernel, own->workspaceBytes))
-        return {kernel, own->workspaceBytes};
-    }
-    throw std::logic_error("no engine copies");
   }
 
   /// What runs within so many hundredths of the workspace that the client's own kernel needs.
