@@ -34,6 +34,18 @@ int equalParts(const Problem& problem, int count) {
   return suits ? count : 0;
 }
 
+/// Parts have a multiple of so many samples where that makes no more of them. A kernel is checked
+/// anew at the first odd size, and at the first even one.
+int unitOf(int miniBatch) noexcept {
+  return miniBatch % 2 == 0 ? 2 : 1;
+}
+
+/// Of `parts` parts of `samples` samples, the size of the i-th.
+int aboutEqual(int samples, int parts, int i, int unit) noexcept {
+  const int all = samples / unit;
+  return (all / parts + (i < all % parts ? 1 : 0)) * unit;
+}
+
 /// The offer's workspace without what is in the output.
 std::size_t callersBytes(const KernelOffer& offer, std::size_t elsewhere) noexcept {
   return offer.workspaceBytes - std::min(offer.workspaceBytes, elsewhere);
@@ -101,26 +113,29 @@ std::shared_ptr<const Plan> Parts::plan() const {
   return outcome == KernelChecks::Outcome::kFailed ? nullptr : plan;
 }
 
-/// Sizes of parts, fewer than `count`. Behind each but the last is room for the copy of its output,
-/// so that the limit need hold only the rest of its workspace. `fitting` samples run within the
-/// limit. The last part has as many as do, the one before it at most about as many. The others are
-/// about equal, and may be twice as large: each further size would take an engine and a check.
-/// Empty: there are none. Throws Error.
-std::vector<int> Parts::sizesWithCopiesBehind(int fitting, int count) {
+/// Sizes of parts, fewer than `count` and multiples of `unit`. Behind each but the last is room for
+/// the copy of its output, so that the limit need hold only the rest of its workspace. `fitting`
+/// samples run within the limit. The last part has as many as do, the one before it at most about
+/// as many. The others are about equal, and may be twice as large: each further size would take an
+/// engine and a check. Empty: there are none. Throws Error.
+std::vector<int> Parts::sizesWithCopiesBehind(int fitting, int count, int unit) {
   const WorkspaceRoom room = request_.room();
   const int miniBatch = request_.problem.batch();
-  if (count <= 2 || room.sampleBytes == 0) return {};
+  fitting -= fitting % unit;
+  if (count <= 2 || room.sampleBytes == 0 || fitting == 0) return {};
   const std::size_t copy = outputCopyBytes(fitting);
   const auto whole = copy > 0 ? offer(fitting) : std::nullopt;
   if (!whole || whole->workspaceBytes <= copy) return {};
   const auto samplesOf = [&](std::size_t most, std::size_t bytes) {
     const double times = static_cast<double>(most) / static_cast<double>(bytes);
-    return static_cast<int>(std::min<double>(times * fitting, miniBatch - 1));
+    const auto samples = static_cast<int>(std::min<double>(times * fitting, miniBatch - 1));
+    return samples - samples % unit;
   };
   const auto mostBefore = [&](int behind) {
     int most = std::min(samplesOf(request_.limitBytes, whole->workspaceBytes - copy),
                         samplesOf(room.borrowed(behind), copy));
-    while (most > 0 && outputCopyBytes(most) > room.borrowed(behind)) --most;  // it is rounded up
+    while (most > 0 && outputCopyBytes(most) > room.borrowed(behind))
+      most -= unit;  // it is rounded up
     return most;
   };
   int last = std::max(fitting, samplesOf(request_.limitBytes, whole->workspaceBytes));
@@ -129,7 +144,7 @@ std::vector<int> Parts::sizesWithCopiesBehind(int fitting, int count) {
   int next = std::min(miniBatch - last, mostBefore(last));
   int left = miniBatch - last - next;
   if (left > 0 && left < next) {
-    next -= (next - left) / 2;
+    next -= (next - left) / unit / 2 * unit;
     left = miniBatch - last - next;
   }
   const int most = mostBefore(last + next);
@@ -138,7 +153,7 @@ std::vector<int> Parts::sizesWithCopiesBehind(int fitting, int count) {
   if (parts + 2 >= count) return {};
   std::vector<int> sizes(static_cast<std::size_t>(parts));
   for (int i = 0; i < parts; ++i)
-    sizes[static_cast<std::size_t>(i)] = left / parts + (i < left % parts ? 1 : 0);
+    sizes[static_cast<std::size_t>(i)] = aboutEqual(left, parts, i, unit);
   sizes.insert(sizes.end(), {next, last});
   return haveRoomBehind(sizes) ? sizes : std::vector<int>();
 }
@@ -158,7 +173,9 @@ bool Parts::haveRoomBehind(const std::vector<int>& sizes) const {
 
 /// Adds such parts. Returns false, without any, if there are none. Throws Error.
 bool Parts::addWithCopiesBehind(int fitting, int count) {
-  const std::vector<int> sizes = sizesWithCopiesBehind(fitting, count);
+  std::vector<int> sizes;
+  for (int unit = unitOf(request_.problem.batch()); sizes.empty() && unit > 0; --unit)
+    sizes = sizesWithCopiesBehind(fitting, count, unit);
   if (sizes.empty()) return false;
   const auto last = sizes.end() - 1;
   bool isAdded = true;
@@ -168,6 +185,19 @@ bool Parts::addWithCopiesBehind(int fitting, int count) {
     group = next;
   }
   if (isAdded && add(*last, 1)) return true;
+  clear();
+  return false;
+}
+
+/// Adds so many parts, about equal. Returns false, without any, if they don't run within the limit.
+/// Throws Error.
+bool Parts::addAboutEqual(int count, int unit) {
+  const int all = request_.problem.batch() / unit;
+  const int least = all / count * unit, more = all % count;
+  const int largest = more > 0 ? least + unit : least;
+  if (least > 0 && !request_.problem.withBatch(largest).isLarge() && add(largest, more) &&
+      add(least, count - more))
+    return true;
   clear();
   return false;
 }
@@ -200,8 +230,8 @@ bool Parts::divide(int count) {
   if (addWithCopiesBehind(size, count)) return true;
   const int equal = equalParts(request_.problem, count);
   if (equal != 0 && add(miniBatch / equal, equal)) return true;
-  const int least = miniBatch / count, more = miniBatch % count;
-  return add(least + 1, more) && add(least, count - more);
+  return (unitOf(miniBatch) > 1 && addAboutEqual(count, unitOf(miniBatch))) ||
+         addAboutEqual(count, 1);
 }
 
 }  // namespace ucudnn

@@ -58,9 +58,10 @@ class Parts {
   /// Takes all parts back.
   void clear();
 
-  std::vector<int> sizesWithCopiesBehind(int fitting, int count);
+  std::vector<int> sizesWithCopiesBehind(int fitting, int count, int unit);
   bool haveRoomBehind(const std::vector<int>& sizes) const;
   bool addWithCopiesBehind(int fitting, int count);
+  bool addAboutEqual(int count, int unit);
 
   const PlanRequest& request_;
   const Kernel kernel_;

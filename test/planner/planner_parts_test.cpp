@@ -230,6 +230,25 @@ TEST_F(PlannerPartsTest, PartsAreFewAndEqualWhereThatTakesASixthMoreAtMost) {
   EXPECT_LT(0, unequal);
 }
 
+/// 12, 10 and 10 where 12 fit, which need no check; else 11, 11 and 10.
+TEST_F(PlannerPartsTest, UnequalPartsAreEvenIfTheyFit) {
+  setArithmetic(Arithmetic::kFull);  // without it nothing can be checked
+  for (const int fitting : {11, 12}) {
+    Planner planner;
+    PlanRequest wanted = lacking(planner);
+    ASSERT_EQ(wanted.problem.batch(), 32);
+    PreparedKernels prepared(handle_.get(), wanted.problem);
+    wanted.limitBytes =
+        prepared.offer(fitting, wanted.own->kernel, Calls::kAll, nullptr)->workspaceBytes;
+    const auto plan = call(planner, wanted).plan;
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(plan->microBatches(), 3) << toText(*plan);
+    EXPECT_EQ(plan->steps.front().batch, fitting) << toText(*plan);
+    EXPECT_EQ(plan->steps.back().batch, 10) << toText(*plan);
+    EXPECT_EQ(planner.statistics().kernelsChecked, fitting % 2);
+  }
+}
+
 TEST_F(PlannerPartsTest, ItRunsUntilTheProblemIsMeasured) {
   Planner planner;
   const PlanRequest wanted = lacking(planner);
