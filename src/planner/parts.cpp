@@ -115,32 +115,31 @@ std::shared_ptr<const Plan> Parts::plan() const {
 
 /// Sizes of parts, fewer than `count` and multiples of `unit`. Behind each but the last is room for
 /// the copy of its output, so that the limit need hold only the rest of its workspace. `fitting`
-/// samples run within the limit. The last part has as many as do, the one before it at most about
-/// as many. The others are about equal, and may be twice as large: each further size would take an
-/// engine and a check. Empty: there are none. Throws Error.
-std::vector<int> Parts::sizesWithCopiesBehind(int fitting, int count, int unit) {
+/// samples run within the limit, with `bytes` of workspace. The last part has as many as do, the
+/// one before it at most about as many. The others are about equal, and may be twice as large: each
+/// further size would take an engine and a check. Empty: there are none. Throws Error.
+std::vector<int> Parts::sizesWithCopiesBehind(int fitting, std::size_t bytes, int count, int unit) {
   const WorkspaceRoom room = request_.room();
   const int miniBatch = request_.problem.batch();
-  fitting -= fitting % unit;
-  if (count <= 2 || room.sampleBytes == 0 || fitting == 0) return {};
+  if (count <= 2 || room.sampleBytes == 0) return {};
   const std::size_t copy = outputCopyBytes(fitting);
-  const auto whole = copy > 0 ? offer(fitting) : std::nullopt;
-  if (!whole || whole->workspaceBytes <= copy) return {};
-  const auto samplesOf = [&](std::size_t most, std::size_t bytes) {
-    const double times = static_cast<double>(most) / static_cast<double>(bytes);
+  if (copy == 0 || bytes <= copy) return {};
+  const auto samplesOf = [&](std::size_t most, std::size_t ofFitting) {
+    const double times = static_cast<double>(most) / static_cast<double>(ofFitting);
     const auto samples = static_cast<int>(std::min<double>(times * fitting, miniBatch - 1));
     return samples - samples % unit;
   };
   const auto mostBefore = [&](int behind) {
-    int most = std::min(samplesOf(request_.limitBytes, whole->workspaceBytes - copy),
+    int most = std::min(samplesOf(request_.limitBytes, bytes - copy),
                         samplesOf(room.borrowed(behind), copy));
     while (most > 0 && outputCopyBytes(most) > room.borrowed(behind))
       most -= unit;  // it is rounded up
     return most;
   };
-  int last = std::max(fitting, samplesOf(request_.limitBytes, whole->workspaceBytes));
-  if (last > fitting && (request_.problem.withBatch(last).isLarge() || !offer(last)))
-    last = fitting;
+  const int known = fitting - fitting % unit;
+  int last = std::max(known, samplesOf(request_.limitBytes, bytes));
+  if (last > known && (request_.problem.withBatch(last).isLarge() || !offer(last))) last = known;
+  if (last == 0) return {};
   int next = std::min(miniBatch - last, mostBefore(last));
   int left = miniBatch - last - next;
   if (left > 0 && left < next) {
@@ -171,11 +170,9 @@ bool Parts::haveRoomBehind(const std::vector<int>& sizes) const {
   return behind == 0;
 }
 
-/// Adds such parts. Returns false, without any, if there are none. Throws Error.
-bool Parts::addWithCopiesBehind(int fitting, int count) {
-  std::vector<int> sizes;
-  for (int unit = unitOf(request_.problem.batch()); sizes.empty() && unit > 0; --unit)
-    sizes = sizesWithCopiesBehind(fitting, count, unit);
+/// Adds such parts. Returns false, without any, if there are none or they don't run within the
+/// limit. Throws Error.
+bool Parts::addWithCopiesBehind(const std::vector<int>& sizes) {
   if (sizes.empty()) return false;
   const auto last = sizes.end() - 1;
   bool isAdded = true;
@@ -227,11 +224,13 @@ bool Parts::divide(int count) {
     }
     count += std::min(step, miniBatch);
   }
-  if (addWithCopiesBehind(size, count)) return true;
+  const std::size_t bytes = leastBytes_;
+  const int unit = unitOf(miniBatch);
+  if (addWithCopiesBehind(sizesWithCopiesBehind(size, bytes, count, unit))) return true;
+  if (unit > 1 && addWithCopiesBehind(sizesWithCopiesBehind(size, bytes, count, 1))) return true;
   const int equal = equalParts(request_.problem, count);
   if (equal != 0 && add(miniBatch / equal, equal)) return true;
-  return (unitOf(miniBatch) > 1 && addAboutEqual(count, unitOf(miniBatch))) ||
-         addAboutEqual(count, 1);
+  return (unit > 1 && addAboutEqual(count, unit)) || addAboutEqual(count, 1);
 }
 
 }  // namespace ucudnn

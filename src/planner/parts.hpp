@@ -58,9 +58,9 @@ class Parts {
   /// Takes all parts back.
   void clear();
 
-  std::vector<int> sizesWithCopiesBehind(int fitting, int count, int unit);
+  std::vector<int> sizesWithCopiesBehind(int fitting, std::size_t bytes, int count, int unit);
   bool haveRoomBehind(const std::vector<int>& sizes) const;
-  bool addWithCopiesBehind(int fitting, int count);
+  bool addWithCopiesBehind(const std::vector<int>& sizes);
   bool addAboutEqual(int count, int unit);
 
   const PlanRequest& request_;
