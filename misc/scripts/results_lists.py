@@ -6,11 +6,12 @@ Who records a result puts it here in the place of the older one.
 # Programs don't know which revision they run: who recorded a file said so.
 REVISIONS = {
     "unasked_parts_h200": "a5ad17a3",
-    "unasked_copies_h200": "370b26a5",
-    "unasked_blocks_h200": "3763f328",
-    "unasked_blocks_again_h200": "3763f328",
-    "unasked_output_copies_h200": "e74f4114",
-    "unasked_output_copies_again_h200": "e74f4114",
+    "unasked_resnet18_h200": "0019d0af",
+    "unasked_resnet18_again_h200": "0019d0af",
+    "unasked_resnet18_sums_h200": "f520e5c3",
+    "starts_h200": "0019d0af",
+    "starts_16_cpus_h200": "0019d0af",
+    "starts_sums_h200": "f520e5c3",
     "first_layers_h200": "ec955a37",
     "first_layers_64mib_h200": "e74f4114",
     "other_layers_h200": "e14e7993",
@@ -251,16 +252,24 @@ BATCHES = (  # what, cap, then in each column: run, batch
 )
 
 MEASURING = (
-    ("AlexNet training, within 64 MiB", "unasked_copies_h200", "alexnet", "ucudnn"),
+    ("AlexNet training, within 64 MiB", "unasked_resnet18_h200", "alexnet", "ucudnn"),
+    ("AlexNet training, within 64 MiB", "unasked_resnet18_again_h200", "alexnet", "ucudnn"),
     ("AlexNet, shipped measurements", "unasked_shapes_training_h100", "alexnet", "shipped"),
-    ("ResNet-18 training, within 64 MiB", "unasked_blocks_h200", "resnet18", "ucudnn"),
-    ("ResNet-18 training, within 64 MiB, again", "unasked_blocks_again_h200", "resnet18", "ucudnn"),
+    ("ResNet-18 training, within 64 MiB", "unasked_resnet18_h200", "resnet18", "ucudnn"),
+    ("ResNet-18 training, within 64 MiB", "unasked_resnet18_again_h200", "resnet18", "ucudnn"),
+    ("ResNet-18 training, within 64 MiB", "unasked_resnet18_sums_h200", "resnet18", "ucudnn"),
     ("ResNet-18, shipped measurements", "unasked_shapes_training_h100", "resnet18", "shipped"),
     ("HiFi-GAN, N=8", "unasked_shapes_training_h100", "hifigan", "ucudnn"),
     ("DeepLab training", "unasked_h100", "deeplab", "ucudnn"),
     ("ResNet-50 inference, N=64, half", "unasked_shapes_training_h100", "resnet50_inference", "ucudnn"),
     ("R3D-18 training", "unasked_h100", "r3d18", "ucudnn"),
     ("16 widths in turn, 6 layers", "unasked_measuring_h100", "changing_sizes", "ucudnn"),
+)
+
+STARTS = (  # file, CPUs
+    ("starts_h200", 4),
+    ("starts_16_cpus_h200", 16),
+    ("starts_sums_h200", 4),
 )
 
 IMAGE_WIDTHS = (  # what, file, run with us

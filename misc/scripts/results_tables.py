@@ -285,6 +285,24 @@ def measuring():
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json`, then `misc/scripts/unasked.py OUT.json`")
 
 
+def starts():
+    """The time to the 100th step over plain's, of starts in turns, and the medians of their first steps."""
+    rows = []
+    for name, cpus in lists.STARTS:
+        pairs = [steps_measured(name, run.removesuffix("_plain"), "ucudnn")
+                 for run in runs(name) if run.endswith("_plain") and run.replace("_plain", "_ucudnn") in runs(name)]
+        times = sorted(sum(ours) / sum(plain) for plain, ours in pairs)
+        first = [statistics.median(steps[0] for steps in each) for each in zip(*pairs)]
+        rows.append([str(cpus), str(len(pairs)), mib(first[0]), mib(first[1]),
+                     *(ratio(each) for each in (times[0], statistics.median(times), times[-1])),
+                     str(sum(each > 1.05 for each in times)), revision(name)])
+    header = ["CPUs", "starts", "first step, plain, ms", "with us, ms", "to the 100th, least", "median", "most", "beyond 1.05",
+              "revision"]
+    return table(header, rows,
+                 f"One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, no database, {days({name for name, _ in lists.STARTS})}.\n"
+                 "`misc/scripts/sweep_programs.py misc/scripts/starts_runs.txt OUT.json --cpus CPUS`")
+
+
 OPERATIONS = ("forward", "backward_data", "backward_filter")
 
 
