@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <utility>
 
 #include "benchmark/random_values.hpp"
 #include "problem/activation.hpp"
@@ -141,7 +140,7 @@ Convolution::Convolution(const Problem& problem, const std::vector<Window>& wind
   for (const Window& window : windows) addPixels(window);
 }
 
-/// As fillWindows fills it.
+/// Adds the window's pixels, with the numbers that fillWindows writes there.
 void Convolution::addPixels(const Window& window) {
   const bool isNhwc = y_.strides[1] == 1;
   const std::int64_t length = window.end - window.begin;

@@ -186,8 +186,8 @@ bool Parts::addWithCopiesBehind(const std::vector<int>& sizes) {
   return false;
 }
 
-/// Adds so many parts, about equal. Returns false, without any, if they don't run within the limit.
-/// Throws Error.
+/// Adds so many parts, about equal. Returns false, without any, if they are empty or large, or
+/// don't run within the limit. Throws Error.
 bool Parts::addAboutEqual(int count, int unit) {
   const int all = request_.problem.batch() / unit;
   const int least = all / count * unit, more = all % count;
@@ -226,8 +226,12 @@ bool Parts::divide(int count) {
   }
   const std::size_t bytes = leastBytes_;
   const int unit = unitOf(miniBatch);
-  if (addWithCopiesBehind(sizesWithCopiesBehind(size, bytes, count, unit))) return true;
-  if (unit > 1 && addWithCopiesBehind(sizesWithCopiesBehind(size, bytes, count, 1))) return true;
+  const std::vector<int> any = sizesWithCopiesBehind(size, bytes, count, 1);
+  const int atMost = static_cast<int>(any.size());
+  if (atMost > 0 && unit > 1 &&
+      addWithCopiesBehind(sizesWithCopiesBehind(size, bytes, atMost + 1, unit)))
+    return true;
+  if (addWithCopiesBehind(any)) return true;
   const int equal = equalParts(request_.problem, count);
   if (equal != 0 && add(miniBatch / equal, equal)) return true;
   return (unit > 1 && addAboutEqual(count, unit)) || addAboutEqual(count, 1);
