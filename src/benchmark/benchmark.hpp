@@ -51,9 +51,9 @@ struct BenchmarkRequest {
   /// A kernel that is expected to take longer is left out, unless none is expected to take half as
   /// long, or it is `own`. 0: no kernel is left out.
   double longestMs = 0;
-  /// Another thread builds the kernels that cuDNN compiles. Meanwhile steps do other work, or
-  /// nothing (BenchmarkRun::isWaiting).
-  bool compilesAside = false;
+  /// Another thread asks cuDNN first (FirstAnswer), and builds the kernels that it compiles.
+  /// Meanwhile steps do other work, or nothing (BenchmarkRun::isWaiting).
+  bool worksAside = false;
 
   bool withEngines() const noexcept { return kernels != Kernels::kLegacy; }
   bool enginesAlone() const noexcept { return kernels == Kernels::kEngines; }

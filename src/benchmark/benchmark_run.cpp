@@ -31,6 +31,7 @@ bool takesLonger(const TimingTask& a, const TimingTask& b) {
 BenchmarkRun::BenchmarkRun(cudnnHandle_t handle, const BenchmarkRequest& request)
     : handle_(handle),
       request_(request),
+      firstAnswer_(request),
       question_(request),
       timer_(handle, request, request.buffers, question_),
       variants_(
@@ -77,6 +78,8 @@ std::optional<TaskQueue::Task> BenchmarkRun::takeReady() {
 bool BenchmarkRun::beginStage() {
   switch (stage_) {
     case Stage::kAsking:
+      isWaiting_ = request_.worksAside && !firstAnswer_.isThere();
+      if (isWaiting_) return true;
       if (question_.askNext(handle_)) return true;
       if (!request_.devices.empty() && question_.expectedTimings() >= kTimingsWorthSharing)
         invite();

@@ -10,6 +10,7 @@
 
 #include "benchmark/device_timer.hpp"
 #include "benchmark/findings.hpp"
+#include "benchmark/first_answer.hpp"
 #include "benchmark/helper_devices.hpp"
 #include "benchmark/question.hpp"
 #include "benchmark/task_queue.hpp"
@@ -29,7 +30,8 @@ class BenchmarkRun {
 
   /// Takes one step. False: there was none left. Throws Error if no kernel can be timed.
   bool advance();
-  /// Whether the last step did nothing because all remaining kernels of its stage are being built.
+  /// Whether the last step did nothing because all remaining kernels of its stage are being built,
+  /// or another thread is asking cuDNN.
   bool isWaiting() const noexcept { return isWaiting_; }
   /// The last step, for the log: a kernel or the stage.
   std::string lastStep() const;
@@ -75,6 +77,7 @@ class BenchmarkRun {
   bool isWaiting_ = false;
   std::vector<TimingTask> beingBuilt_;               ///< or waiting for that
   std::optional<std::pair<int, Kernel>> lastTimed_;  ///< batch and kernel, if that was the step
+  FirstAnswer firstAnswer_;
   Question question_;
   DeviceTimer timer_;
   TaskQueue queue_;

@@ -25,7 +25,7 @@ DeviceTimer::DeviceTimer(cudnnHandle_t handle,
 
 bool DeviceTimer::isReady(const KernelCall& call) {
   const KernelOffer& offer = call.offer;
-  if (!request_.compilesAside || !offer.compiled || built_.count({call.batch, offer.kernel}) != 0)
+  if (!request_.worksAside || !offer.compiled || built_.count({call.batch, offer.kernel}) != 0)
     return true;
   if (!background_)
     background_.emplace(request_.problem.withBatch(call.batch), offer.kernel, offer.calls);

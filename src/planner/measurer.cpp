@@ -269,7 +269,7 @@ void Measurer::measureSlice(const PlanRequest& request) {
   BenchmarkRequest benchmark = benchmarkRequestOf(request, true);
   benchmark.devices.clear();  // the call would wait for them
   benchmark.longestMs = request.settings->benchmarkStallMs;
-  benchmark.compilesAside = request.settings->backgroundPlanning;
+  benchmark.worksAside = request.settings->backgroundPlanning;
   std::string why;
   // Without memory cuDNN isn't even asked for its kernels.
   if (!hasMemoryToBenchmark(benchmark)) {

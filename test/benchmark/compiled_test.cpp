@@ -40,7 +40,7 @@ class CompiledTest : public BenchmarkTest {
     request.tuning = Tuning::kFast;
     request.calls = Calls::kOverwriting;
     request.own = compiledEngine(request.problem);
-    request.compilesAside = true;
+    request.worksAside = true;
     return request;
   }
 
@@ -52,11 +52,11 @@ class CompiledTest : public BenchmarkTest {
     while (!build.isDone()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
-  /// Until it waits for nothing but what is compiled.
+  /// Until it waits for nothing but what is compiled. REQUIRES: that is held.
   static void advanceUntilWaiting(BenchmarkRun& run) {
     do {
       ASSERT_TRUE(run.advance());
-    } while (!run.isWaiting());
+    } while (!run.isWaiting() || heldCompilations() == 0);
   }
 
   /// To the end.
@@ -78,7 +78,7 @@ TEST_F(CompiledTest, ItFindsWhatIsFoundAtOnce) {
     BenchmarkRequest request = ofProgram(40, operation);
     BenchmarkRun aside(handle_.get(), request);
     const BenchmarkResult inSteps = finish(aside);
-    request.compilesAside = false;
+    request.worksAside = false;
     const BenchmarkResult atOnce = run(request);
     EXPECT_TRUE(isMeasured(inSteps, request));
     EXPECT_EQ(0, inSteps.failures);
@@ -97,7 +97,7 @@ TEST_F(CompiledTest, NoStepWaitsForTheCompiler) {
   setMeasuringCost(true);
   for (const bool aside : {true, false}) {
     BenchmarkRequest request = ofProgram(aside ? 41 : 42);
-    request.compilesAside = aside;
+    request.worksAside = aside;
     if (aside) setCompiling(Compiling::kHeld);
     BenchmarkRun run(handle_.get(), request);
     double longestMs = 0;
@@ -111,6 +111,29 @@ TEST_F(CompiledTest, NoStepWaitsForTheCompiler) {
     }
     EXPECT_TRUE(isMeasured(run.finish(), request));
     EXPECT_EQ(aside, waits >= 10);
+    EXPECT_EQ(aside, longestMs < kStallMs) << longestMs;
+  }
+}
+
+/// It makes tables for the type, once in a process: each turn has a type of its own.
+TEST_F(CompiledTest, NoStepWaitsForTheFirstAnswer) {
+  constexpr double kStallMs = 20;
+  setMeasuringCost(true);
+  for (const bool aside : {true, false}) {
+    BenchmarkRequest request = ofProgram(56);
+    for (auto* type : {&request.problem.xType, &request.problem.wType, &request.problem.yType})
+      *type = aside ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
+    request.own.reset();
+    request.worksAside = aside;
+    BenchmarkRun run(handle_.get(), request);
+    double longestMs = 0;
+    bool isLeft = true;
+    while (isLeft) {
+      const double beginMs = hostClockMs();
+      isLeft = run.advance();
+      longestMs = std::max(longestMs, hostClockMs() - beginMs);
+    }
+    EXPECT_LT(0, run.finish().kernelsMeasured);
     EXPECT_EQ(aside, longestMs < kStallMs) << longestMs;
   }
 }
@@ -136,7 +159,7 @@ TEST_F(CompiledTest, WhatCannotBeCompiledIsRefused) {
   for (const bool aside : {true, false}) {
     setCompiling(Compiling::kFails);
     BenchmarkRequest request = ofProgram(aside ? 44 : 49);
-    request.compilesAside = aside;
+    request.worksAside = aside;
     BenchmarkRun run(handle_.get(), request);
     const BenchmarkResult result = finish(run);
     EXPECT_FALSE(isMeasured(result, request));

@@ -10,6 +10,7 @@ void getWorkspaceSize(cudnnHandle_t handle,
                       int algorithm,
                       std::size_t* sizeInBytes) {
   require(handle != nullptr && sizeInBytes != nullptr, "null handle or size pointer");
+  hostLoadsTables(problem.x.type);
   Cost cost;
   requireSupported(findCost(problem, algorithm, deviceModel(handle->device), &cost),
                    "the algorithm does not support this convolution");

@@ -61,6 +61,8 @@ constexpr double kMicrosecondsPerGib = 500;
 // The share of a launch's time, measured on an H200, 2026-11-22.
 constexpr double kCapturedShare = 0.6;
 constexpr double kKernelLoadMicroseconds = 2000;
+// 60 to 100 ms on an H200, cuDNN 9.19: cuBLASLt makes tables of its kernels for the type.
+constexpr double kTablesMicroseconds = 80e3;
 
 double costOf(std::string_view function) {
   if (function == "cudnnCreate" || function == "cudnnDestroy") return kHandleMicroseconds;
@@ -76,22 +78,27 @@ std::atomic<bool>& measuringCost() {
 }
 
 // Never torn down: clients launch kernels from static destructors.
-struct LoadedKernels {
-  static LoadedKernels& instance() {
-    static LoadedKernels* const loaded = new LoadedKernels;
+struct Loaded {
+  static Loaded& instance() {
+    static Loaded* const loaded = new Loaded;
     return *loaded;
   }
-  bool add(int device, std::uint64_t kernel) {
+  bool addKernel(int device, std::uint64_t kernel) {
     const std::lock_guard<std::mutex> lock(mutex);
     return kernels.emplace(device, kernel).second;
   }
-  void clear() {
+  bool addTables(int dataType) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return tables.insert(dataType).second;
+  }
+  void clearKernels() {
     const std::lock_guard<std::mutex> lock(mutex);
     kernels.clear();
   }
 
   std::mutex mutex;
   std::set<std::pair<int, std::uint64_t>> kernels;
+  std::set<int> tables;  ///< by type
 };
 
 }  // namespace
@@ -117,16 +124,20 @@ void hostMaps(std::size_t bytes) {
 }
 
 void hostLoadsKernel(int device, std::uint64_t kernel) {
-  if (measuringCost() && LoadedKernels::instance().add(device, kernel)) {
+  if (measuringCost() && Loaded::instance().addKernel(device, kernel)) {
     hostSpends(kKernelLoadMicroseconds);
   }
+}
+
+void hostLoadsTables(int dataType) {
+  if (measuringCost() && Loaded::instance().addTables(dataType)) hostSpends(kTablesMicroseconds);
 }
 
 extern "C" {
 
 void ucudnnSimulatorSetMeasuringCost(int on) {
   measuringCost() = on != 0;
-  if (on != 0) LoadedKernels::instance().clear();
+  if (on != 0) Loaded::instance().clearKernels();
 }
 
 double ucudnnSimulatorHostClockMs() {

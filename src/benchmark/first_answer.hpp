@@ -1,0 +1,30 @@
+// cuDNN's first answer about a kind of convolution, which takes it far longer than others.
+#pragma once
+
+#include <optional>
+
+#include "benchmark/background_task.hpp"
+#include "benchmark/benchmark.hpp"
+
+namespace ucudnn {
+
+/// Has another thread ask cuDNN for all kernels of a problem, once in the process for each kind.
+/// For algorithms cuBLASLt makes tables of its kernels for a type then, also for types that the
+/// client's own kernels don't need: a call of Wan's decoder waited 0.1 s for them (one H200,
+/// cuDNN 9.19). Not thread-safe.
+class FirstAnswer {
+ public:
+  explicit FirstAnswer(const BenchmarkRequest& request);
+
+  /// Whether cuDNN now answers soon: it has answered before, or there is no other thread. Throws
+  /// Error. REQUIRES: the device is current.
+  bool isThere();
+
+ private:
+  const Problem problem_;
+  const bool withEngines_;
+  const Calls calls_;
+  std::optional<BackgroundTask<bool>> asked_;
+};
+
+}  // namespace ucudnn
