@@ -1,18 +1,23 @@
 #include "benchmark/first_answer.hpp"
 
+#include <algorithm>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <tuple>
 
+#include "kernels/algorithms.hpp"
+#include "kernels/engines.hpp"
 #include "kernels/source.hpp"
 #include "support/fork.hpp"
 
 namespace ucudnn {
 namespace {
 
-using AskedKind = std::tuple<Operation, int, int, int, int, int, int, bool>;
+/// What decides about the tables, and whether algorithms are asked for them.
+using AskedKind = std::tuple<Operation, int, int, int, int, int, int, int, Transform, bool, bool>;
 
-AskedKind askedKindOf(const Problem& problem, bool withEngines) {
+AskedKind askedKindOf(const Problem& problem, bool withEngines, bool hasAlgorithms) {
   return {problem.operation,
           problem.dimensions,
           problem.xType,
@@ -20,7 +25,10 @@ AskedKind askedKindOf(const Problem& problem, bool withEngines) {
           problem.computeType,
           problem.mathType,
           problem.wFormat,
-          withEngines};
+          problem.activation,
+          problem.transform,
+          withEngines,
+          hasAlgorithms};
 }
 
 /// Never destroyed: a thread may measure while the process ends. Thread-safe.
@@ -44,26 +52,35 @@ class AnsweredKinds {
   std::set<AskedKind> kinds_;
 };
 
+bool asksForAlgorithms(const BenchmarkRequest& request) {
+  return request.look == nullptr ||
+         std::any_of(request.look->kernels.begin(), request.look->kernels.end(), [](Kernel kernel) {
+           return kernel.source != kEngines;
+         });
+}
+
 }  // namespace
 
 FirstAnswer::FirstAnswer(const BenchmarkRequest& request)
-    : problem_(request.problem),
+    : problem_(request.problem.withBatch(request.sizes.front())),
       withEngines_(request.withEngines()),
-      calls_(request.callsAt(request.problem.batch())) {}
+      asksAlgorithms_(asksForAlgorithms(request)),
+      calls_(request.callsAt(problem_.batch())) {}
 
 bool FirstAnswer::isThere() {
-  const AskedKind kind = askedKindOf(problem_, withEngines_);
+  if (!asksAlgorithms_) return true;
+  const auto descriptors = std::make_shared<const ProblemDescriptors>(problem_);
+  const AskedKind kind =
+      askedKindOf(problem_, withEngines_, mayHaveAlgorithms(problem_, descriptors->get()));
   if (AnsweredKinds::instance().has(kind)) return true;
   if (!asked_)
-    asked_.emplace(
-        [problem = problem_, withEngines = withEngines_, calls = calls_](cudnnHandle_t handle) {
-          offeredKernels(
-              handle, problem, ProblemDescriptors(problem).get(), withEngines, nullptr, calls);
-          return true;
-        });
-  if (!asked_->isDone()) return false;
-  AnsweredKinds::instance().add(kind);
-  return true;
+    asked_.emplace([kind, descriptors, problem = problem_, engines = withEngines_, calls = calls_](
+                       cudnnHandle_t handle) {
+      offeredKernels(handle, problem, descriptors->get(), engines, nullptr, calls);
+      AnsweredKinds::instance().add(kind);
+      return true;
+    });
+  return asked_->isDone();
 }
 
 }  // namespace ucudnn

@@ -8,21 +8,21 @@
 
 namespace ucudnn {
 
-/// Has another thread ask cuDNN for all kernels of a problem, once in the process for each kind.
-/// For algorithms cuBLASLt makes tables of its kernels for a type then, also for types that the
-/// client's own kernels don't need: a call of Wan's decoder waited 0.1 s for them (one H200,
-/// cuDNN 9.19). Not thread-safe.
+/// Has another thread ask cuDNN for all kernels at the least of a request's sizes, once in the
+/// process for each kind of problem. For algorithms cuBLASLt makes tables of its kernels for a type
+/// then, also for types that the client's own kernels don't need: a call of Wan's decoder waited
+/// 0.1 s for them (one H200, cuDNN 9.19). Not thread-safe.
 class FirstAnswer {
  public:
   explicit FirstAnswer(const BenchmarkRequest& request);
 
-  /// Whether cuDNN now answers soon: it has answered before, or there is no other thread. Throws
-  /// Error. REQUIRES: the device is current.
+  /// Whether to ask now: cuDNN has answered before, or no other thread can ask. Always so for a
+  /// look at engines. Throws Error. REQUIRES: the device is current.
   bool isThere();
 
  private:
   const Problem problem_;
-  const bool withEngines_;
+  const bool withEngines_, asksAlgorithms_;
   const Calls calls_;
   std::optional<BackgroundTask<bool>> asked_;
 };

@@ -1,4 +1,4 @@
-// Threads that help with a benchmark on further devices, or build kernels that take long to build.
+// Threads that help with a benchmark on further devices, or do what would hold up a call.
 #pragma once
 
 #include <cudnn.h>

@@ -166,12 +166,9 @@ std::optional<OwnKernel> firstOfPart(const PlanRequest& request) {
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
     const Problem part = request.problem.withBatch(*size);
     if (part.isLarge()) continue;
-    for (const KernelOffer& offer : offeredKernels(request.handle,
-                                                   part,
-                                                   ProblemDescriptors(part).get(),
-                                                   request.withEngines(),
-                                                   nullptr,
-                                                   request.callsAt(*size)))
+    const ConvolutionDescriptors none{};  // so that cuDNN isn't asked about algorithms
+    for (const KernelOffer& offer : offeredKernels(
+             request.handle, part, none, request.withEngines(), nullptr, request.callsAt(*size)))
       if (offer.kernel.source == kEngines && (offer.deterministic || !request.deterministic))
         return OwnKernel{offer.kernel,
                          offer.workspaceBytes / static_cast<std::size_t>(*size) *

@@ -142,8 +142,8 @@ UCUDNN_SIMULATOR_API void hostLaunches(cudaStream_t stream, double microseconds)
 /// it) and device: CUDA loads a kernel's code when it is first launched.
 UCUDNN_SIMULATOR_API void hostLoadsKernel(int device, std::uint64_t kernel);
 
-/// With the cost of measuring on: what cuDNN's first answer about the algorithms of a
-/// cudnnDataType_t takes, once in the process.
+/// What cuDNN's first answer about the algorithms of a cudnnDataType_t takes, once in the process;
+/// nothing if the cost of measuring is off then.
 UCUDNN_SIMULATOR_API void hostLoadsTables(int dataType);
 
 /// The live allocation of any device that contains `pointer`; false when there is none.

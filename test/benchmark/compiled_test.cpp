@@ -9,6 +9,7 @@
 #include "benchmark/benchmark_run.hpp"
 #include "benchmark_fixture.hpp"
 #include "kernels/engines.hpp"
+#include "problem/activation.hpp"
 #include "support/skips.hpp"
 
 namespace ucudnn::test {
@@ -42,6 +43,33 @@ class CompiledTest : public BenchmarkTest {
     request.own = compiledEngine(request.problem);
     request.worksAside = true;
     return request;
+  }
+
+  /// No client's own kernel; the types of all tensors.
+  static BenchmarkRequest ofType(cudnnDataType_t type, Operation operation = Operation::kForward) {
+    BenchmarkRequest request = ofProgram(56);
+    request.problem.operation = operation;
+    for (auto* tensor : {&request.problem.xType, &request.problem.wType, &request.problem.yType})
+      *tensor = type;
+    request.own.reset();
+    return request;
+  }
+
+  static constexpr double kStallMs = 20;
+
+  /// The host's time, of a whole run.
+  double longestStepMs(const BenchmarkRequest& request) const {
+    setMeasuringCost(true);
+    BenchmarkRun run(handle_.get(), request);
+    double longestMs = 0;
+    bool isLeft = true;
+    while (isLeft) {
+      const double beginMs = hostClockMs();
+      isLeft = run.advance();
+      longestMs = std::max(longestMs, hostClockMs() - beginMs);
+    }
+    EXPECT_LT(0, run.finish().kernelsMeasured);
+    return longestMs;
   }
 
   static void waitForHeld(int count) {
@@ -93,7 +121,6 @@ TEST_F(CompiledTest, ItFindsWhatIsFoundAtOnce) {
 
 TEST_F(CompiledTest, NoStepWaitsForTheCompiler) {
   UCUDNN_SKIP_WITHOUT_COMPILED_ENGINES();
-  constexpr double kStallMs = 20;
   setMeasuringCost(true);
   for (const bool aside : {true, false}) {
     BenchmarkRequest request = ofProgram(aside ? 41 : 42);
@@ -117,25 +144,21 @@ TEST_F(CompiledTest, NoStepWaitsForTheCompiler) {
 
 /// It makes tables for the type, once in a process: each turn has a type of its own.
 TEST_F(CompiledTest, NoStepWaitsForTheFirstAnswer) {
-  constexpr double kStallMs = 20;
-  setMeasuringCost(true);
   for (const bool aside : {true, false}) {
-    BenchmarkRequest request = ofProgram(56);
-    for (auto* type : {&request.problem.xType, &request.problem.wType, &request.problem.yType})
-      *type = aside ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
-    request.own.reset();
+    BenchmarkRequest request = ofType(aside ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16);
     request.worksAside = aside;
-    BenchmarkRun run(handle_.get(), request);
-    double longestMs = 0;
-    bool isLeft = true;
-    while (isLeft) {
-      const double beginMs = hostClockMs();
-      isLeft = run.advance();
-      longestMs = std::max(longestMs, hostClockMs() - beginMs);
-    }
-    EXPECT_LT(0, run.finish().kernelsMeasured);
-    EXPECT_EQ(aside, longestMs < kStallMs) << longestMs;
+    EXPECT_EQ(aside, longestStepMs(request) < kStallMs);
   }
+}
+
+/// cuDNN has engines alone for a ReLU that keeps NaNs.
+TEST_F(CompiledTest, AnAnswerWithoutAlgorithmsIsNotTheFirst) {
+  UCUDNN_SKIP_WITHOUT_COMPILED_ENGINES();
+  BenchmarkRequest request = ofType(CUDNN_DATA_HALF, Operation::kBiasActivationForward);
+  request.problem.activation = kReluKeepingNans;
+  EXPECT_LT(longestStepMs(request), kStallMs);
+  request.problem.activation = CUDNN_ACTIVATION_RELU;
+  EXPECT_LT(longestStepMs(request), kStallMs);
 }
 
 TEST_F(CompiledTest, WhatElseThereIsIsMeasuredMeanwhile) {
