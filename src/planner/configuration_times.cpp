@@ -46,6 +46,22 @@ double enqueuedMs(const Configuration& configuration, const Measurements& measur
   return sum;
 }
 
+double partsMs(const Plan& plan, const Measurements& measurements) {
+  double sum = 0;
+  for (const Plan::Step& step : plan.steps) {
+    const Measurement* timed = nullptr;
+    int batch = 0;
+    for (auto size = measurements.begin(); size != measurements.upper_bound(step.batch); ++size)
+      if (const auto* const m = findKernel(size->second.kernels, step.kernel)) {
+        timed = m;
+        batch = size->first;
+      }
+    if (timed == nullptr) return 0;
+    sum += step.count * (timed->timeMs * step.batch / batch + kLaunchMs);
+  }
+  return sum;
+}
+
 double predictedMs(const Configuration& configuration,
                    Pace pace,
                    bool mayReplay,

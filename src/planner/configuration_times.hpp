@@ -5,6 +5,7 @@
 
 #include "benchmark/measurement.hpp"
 #include "optimizer/configuration.hpp"
+#include "plan/plan.hpp"
 #include "problem/problem.hpp"
 
 namespace ucudnn {
@@ -69,6 +70,10 @@ double predictedMs(const Configuration& configuration,
 
 /// Time of a call that is not replayed. REQUIRES: as for `measurementOf`.
 double enqueuedMs(const Configuration& configuration, const Measurements& measurements);
+
+/// The time of a plan whose parts were not timed when it was made. A part of a size that was not
+/// timed takes as long for a sample as the largest smaller one. 0: it is not known.
+double partsMs(const Plan& plan, const Measurements& measurements);
 
 /// Estimated time of a convolution that nobody has timed; rather too short, on an H200.
 double estimatedMs(const Problem& problem);

@@ -26,10 +26,11 @@ bool UnmeasuredPlan::serves(const PlanRequest& request) const noexcept {
          plan->of(request.calls) != nullptr;
 }
 
-const Plan* KnownQuestion::unmeasuredFor(const PlanRequest& request) const noexcept {
+std::shared_ptr<const Plan> KnownQuestion::unmeasuredFor(
+    const PlanRequest& request) const noexcept {
   for (const UnmeasuredPlan& made : unmeasured)
     if (made.kind == UnmeasuredPlan::Kind::kOwn && made.plan && made.serves(request))
-      return made.plan.get();
+      return made.plan;
   return nullptr;
 }
 

@@ -125,7 +125,7 @@ struct KnownQuestion {
   const KnownPlan* find(const PlanRequest& request) const noexcept;
   /// The client's own kernel in parts, or another one in bands, as it runs until it is measured.
   /// Null: it does not.
-  const Plan* unmeasuredFor(const PlanRequest& request) const noexcept;
+  std::shared_ptr<const Plan> unmeasuredFor(const PlanRequest& request) const noexcept;
   /// Drops the plans after something has been measured.
   void dropPlans();
 };

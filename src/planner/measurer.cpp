@@ -112,19 +112,8 @@ MeasuringBudget::Hope hopeOf(const PlanRequest& request, const KnownQuestion& as
   using Hope = MeasuringBudget::Hope;
   if (asked.isOfLook) return Hope::kAfterALook;
   if (!request.lacksWorkspace) return Hope::kWhole;
-  const Plan* const parts = asked.unmeasuredFor(request);
+  const auto parts = asked.unmeasuredFor(request);
   return parts != nullptr && isOnCopies(*parts) ? Hope::kOnCopies : Hope::kInParts;
-}
-
-/// The time of the plan's parts. 0: some were not timed.
-double partsMs(const Plan& plan, const Measurements& measurements) {
-  double ms = 0;
-  for (const Plan::Step& step : plan.steps) {
-    const Measurement* const part = findKernel(measurements, step.batch, step.kernel);
-    if (part == nullptr) return 0;
-    ms += step.count * part->timeMs;
-  }
-  return ms;
 }
 
 }  // namespace
@@ -149,7 +138,7 @@ bool Measurer::mustMeasure(const PlanRequest& request,
   const bool hasShare = budget_.has(sliceMsOf(request), share);
   // Calls pay for one attempt only.
   const bool isFirst = asked.isOngoing || (!asked.isAnswered() && !asked.isIncomplete());
-  const Plan* const parts = request.lacksWorkspace ? asked.unmeasuredFor(request) : nullptr;
+  const auto parts = request.lacksWorkspace ? asked.unmeasuredFor(request) : nullptr;
   const bool isInParts = parts != nullptr;
   double lostMs = 0;
   if (request.lacksWorkspace && !isInParts) lostMs = callsMs;
@@ -334,7 +323,7 @@ void Measurer::conclude(const PlanRequest& request,
       std::chrono::duration<double, std::milli>(result.spentMs));
   store_.update(request, [&](const Known&, KnownQuestion& asked) {
     const int batch = request.problem.batch();
-    const Plan* const parts = asked.unmeasuredFor(request);
+    const auto parts = asked.unmeasuredFor(request);
     const double formerMs = asked.isOfLook        ? leastMs(before.measurements, batch)
                             : timedOwn != nullptr ? timedOwn->timeMs
                             : parts != nullptr    ? partsMs(*parts, result.measurements)

@@ -9,6 +9,7 @@
 #include "../kernels/device_kernels.hpp"
 #include "executor/checked_plans.hpp"
 #include "executor/executor.hpp"
+#include "planner/configuration_times.hpp"
 #include "planner_engines_fixture.hpp"
 #include "support/skips.hpp"
 #include "support/workspace_room.hpp"
@@ -153,6 +154,47 @@ TEST_F(PlannerOutputCopiesTest, KinOfOnePlanAreCheckedOnce) {
             2)
       << toText(*plan);
   EXPECT_EQ(planner.statistics().kernelsChecked, 2);
+}
+
+/// After a look. Else a measured plan would be slower than what ran before it. Times are random,
+/// for the simulator's engines without workspace are faster than all parts.
+TEST_F(PlannerOutputCopiesTest, TheyStayUnlessAMeasuredPlanIsFaster) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  setArithmetic(Arithmetic::kTimed);
+  settings_.checkKernels = false;
+  settings_.benchmarkShare = 1e6;  // measuring that is due is done, however slow the machine is
+  settings_.backgroundPlanning = false;
+  int kept = 0, replaced = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed)
+    for (const std::size_t hundredths : {32, 28}) {
+      setRandomTimes(seed);
+      Planner planner;
+      PlanRequest wanted = request(planner, 0, smallProblem(Operation::kBackwardData));
+      wanted.calls = CallKind::kOverwriting;
+      wanted.suitsEngines = wanted.lacksWorkspace = true;
+      wanted.own = copyingOf(wanted.problem);
+      wanted.limitBytes = wanted.own->workspaceBytes / 100 * hundredths;
+      const auto parts = call(planner, wanted).plan;
+      if (!parts || !hasCopiesBehind(*parts)) continue;
+      SCOPED_TRACE(toText(*parts));
+      PlanAnswer found;
+      wanted.callsSince = 100;
+      for (int i = 0; i < 100000 && (measured(planner) == 0 || found.isOngoing); ++i)
+        found = call(planner, wanted);
+      ASSERT_TRUE(found.plan);
+      const double ms = partsMs(*parts, planner.measurements(wanted, Measuring::kNever));
+      EXPECT_GT(ms, 0);
+      if (found.plan == parts) {
+        ++kept;
+        continue;
+      }
+      ++replaced;
+      EXPECT_TRUE(found.plan->measured);
+      EXPECT_LT(found.plan->predictedMs, ms) << toText(*found.plan);
+    }
+  setRandomTimes(0);
+  EXPECT_LT(0, kept);
+  EXPECT_LT(0, replaced);
 }
 
 /// One after another.
