@@ -1,6 +1,8 @@
 #include "planner/configuration_times.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "benchmark/timing_limits.hpp"
 
@@ -49,15 +51,14 @@ double enqueuedMs(const Configuration& configuration, const Measurements& measur
 double partsMs(const Plan& plan, const Measurements& measurements) {
   double sum = 0;
   for (const Plan::Step& step : plan.steps) {
-    const Measurement* timed = nullptr;
-    int batch = 0;
-    for (auto size = measurements.begin(); size != measurements.upper_bound(step.batch); ++size)
-      if (const auto* const m = findKernel(size->second.kernels, step.kernel)) {
-        timed = m;
-        batch = size->first;
-      }
-    if (timed == nullptr) return 0;
-    sum += step.count * (timed->timeMs * step.batch / batch + kLaunchMs);
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [batch, size] : measurements) {
+      const auto* const m = findKernel(size.kernels, step.kernel);
+      if (m == nullptr || (step.deterministic && !m->deterministic)) continue;
+      least = std::min(least, m->timeMs * std::max(1.0, static_cast<double>(step.batch) / batch));
+    }
+    if (!std::isfinite(least)) return 0;
+    sum += step.count * (least + kLaunchMs);
   }
   return sum;
 }

@@ -71,8 +71,8 @@ double predictedMs(const Configuration& configuration,
 /// Time of a call that is not replayed. REQUIRES: as for `measurementOf`.
 double enqueuedMs(const Configuration& configuration, const Measurements& measurements);
 
-/// The time of a plan whose parts were not timed when it was made. A part of a size that was not
-/// timed takes as long for a sample as the largest smaller one. 0: it is not known.
+/// The time of a plan whose parts were not timed when it was made. A part takes no longer than a
+/// larger one that was timed, and no longer for a sample than a smaller one. 0: it is not known.
 double partsMs(const Plan& plan, const Measurements& measurements);
 
 /// Estimated time of a convolution that nobody has timed; rather too short, on an H200.

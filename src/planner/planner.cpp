@@ -73,11 +73,30 @@ double leastErrorWithin(const MeasurementStore& store, const PlanRequest& reques
   return least;
 }
 
+/// Parts with copies of outputs in the output, which no measured plan has, stay unless it takes
+/// less time than they do, as far as their times are known.
+PlanAnswer besideParts(const MeasurementStore& store,
+                       const PlanRequest& request,
+                       PlanAnswer found) {
+  if (!found.plan || !found.plan->measured || !request.lacksWorkspace || !request.suitsEngines)
+    return found;
+  auto parts = store.read(request, [&](const Known*, const KnownQuestion* asked) {
+    return asked != nullptr ? asked->unmeasuredFor(request) : nullptr;
+  });
+  if (!parts || !parts->borrows()) return found;
+  const double ms = partsMs(*parts, store.measurements(request));
+  if (ms == 0 || ms > longestMs(*found.plan, true)) return found;
+  found.plan = std::move(parts);
+  found.isFinal = false;  // where cuDNN refuses them, another call finds the measured plan
+  return found;
+}
+
 }  // namespace
 
 PlanAnswer Planner::answer(const PlanRequest& request, Measuring measuring) {
   if (const auto frozen = frozenAnswer(request, measuring)) return *frozen;
   PlanAnswer found = besideOwn(request, answerMeasured(request, measuring));
+  found = besideParts(store_, request, std::move(found));
   if (!found.plan && !found.isFinal) found.plan = ownUnmeasured(request, measuring);
   return found;
 }
@@ -209,7 +228,6 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   PlanChooser chooser(store_, measurer_, checks_, request, measuring, store_.measurements(request));
   made.plan = chooser.plan();
   made.isFinal = made.isFinal && chooser.isChecked();
-  if (auto parts = partsAsFast(request, made.plan.get())) made.plan = std::move(parts);
   made.deterministic = request.deterministic;
   made.borrows = request.mayBorrow();
   made.suitsEngines = request.suitsEngines;
@@ -232,20 +250,6 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
     logAnswer(request, kept.plan.get());
   if (isNew && kept.plan) ++statistics_.plans;
   return kept;
-}
-
-/// The parts that run until the problem is measured, if they are as fast as the measured plan, as
-/// far as their times are known. They have the copies of their outputs in the output, and no
-/// measured plan has that. Null: they are not.
-std::shared_ptr<const Plan> Planner::partsAsFast(const PlanRequest& request,
-                                                 const Plan* plan) const {
-  if (plan == nullptr || !request.lacksWorkspace) return nullptr;
-  auto parts = store_.read(request, [&](const Known*, const KnownQuestion* asked) {
-    return asked != nullptr ? asked->unmeasuredFor(request) : nullptr;
-  });
-  if (!parts || !parts->borrows()) return nullptr;
-  const double ms = partsMs(*parts, store_.measurements(request));
-  return ms > 0 && ms <= plan->predictedMs ? parts : nullptr;
 }
 
 /// Keeps one plan for all threads, and an equal former plan rather than the new one. Second:
@@ -330,7 +334,7 @@ void Planner::savePlans(const std::string& path) const {
     store_.readAll([&](int machine, const KnownQuestion& asked) {
       for (const auto* list : {&asked.plans, &asked.formerPlans})
         for (const KnownPlan& known : *list)
-          if (known.plan && known.plan->measured && isTaken(known))
+          if (known.plan && isTaken(known))
             plans.push_back(toFrozen(known, asked.key, machines_.key(machine)));
     });
   };

@@ -127,7 +127,6 @@ class Planner {
   /// to be faster.
   PlanAnswer besideOwn(const PlanRequest& request, PlanAnswer found) const;
   PlanAnswer makePlan(const PlanRequest& request, Measuring measuring);
-  std::shared_ptr<const Plan> partsAsFast(const PlanRequest& request, const Plan* plan) const;
   std::pair<PlanAnswer, bool> keep(const PlanRequest& request, KnownPlan made, bool isChecked);
   void logAnswer(const PlanRequest& request, const Plan* plan) const;
 

@@ -5,6 +5,7 @@
 
 #include "benchmark/timing_limits.hpp"
 #include "kernels/engines.hpp"
+#include "planner/configuration_times.hpp"
 #include "planner/planner_requests.hpp"
 #include "support/measured.hpp"
 
@@ -43,6 +44,33 @@ TEST(PlanBuilderTest, APlanHasTheConfigurationsMicroBatches) {
   EXPECT_TRUE(plan->isDivided());
   EXPECT_EQ(toText(*plan), "2 x 3 FFT/fma + 1 x 2 FFT/fma");
   for (const Plan::Step& step : plan->steps) EXPECT_NE(step.built, nullptr);
+}
+
+/// 4 samples: twice 2 samples' time, and 5 samples' is more. 7: 5 samples' and two fifths of it. 1:
+/// as long as 2.
+TEST(PlanBuilderTest, PartsTakeWhatNeighbouringSizesDo) {
+  Plan parts;
+  const auto add = [&](int batch, Kernel kernel, bool deterministic) {
+    Plan::Step step{};
+    step.batch = batch;
+    step.count = 2;
+    step.kernel = kernel;
+    step.deterministic = deterministic;
+    parts.steps.push_back(step);
+  };
+  Measurements measurements = {{2, {{measured(kFft, 3, 0, true)}}},
+                               {5, {{measured(kFft, 10, 0, true)}}},
+                               {8, {{measured(kGemm, 1, 0, true)}}}};  // another kernel
+  for (const int batch : {4, 7, 1}) add(batch, kFft, true);
+  EXPECT_NEAR(partsMs(parts, measurements), 2 * (6 + 10.5 + 3), 0.01);
+  measurements[5].kernels.front().timeMs = 5;
+  EXPECT_NEAR(partsMs(parts, measurements), 2 * (5 + 7 + 3), 0.01);
+  measurements[2].kernels.front().deterministic = false;  // as a check has found
+  EXPECT_NEAR(partsMs(parts, measurements), 2 * (5 + 7 + 5), 0.01);
+  measurements[5].kernels.front().deterministic = false;
+  EXPECT_EQ(partsMs(parts, measurements), 0);
+  add(8, kWinograd, false);
+  EXPECT_EQ(partsMs(parts, measurements), 0) << "not all are known";
 }
 
 TEST(PlanBuilderTest, APlanSaysWhatItWasComparedWith) {
