@@ -86,28 +86,23 @@ const std::vector<std::uint64_t>& randomBlock(std::int32_t dataType) {
 }
 
 /// The block's numbers. toDoubles, which also reads infinities and denormals, takes 50 times as
-/// long. The host sums up numbers that are far apart: in half the bytes they are in its caches.
-RandomNumbers makeNumbers(const std::vector<std::uint64_t>& block, Format format) {
-  RandomNumbers numbers;
-  if (format.bits == 64) {
-    numbers.doubles.resize(block.size());
-    std::memcpy(numbers.doubles.data(), block.data(), kRandomBlockBytes);
-    return numbers;
-  }
-  constexpr int kFloatBias = 127, kFloatMantissaBits = 23;
-  const auto ones = static_cast<std::uint32_t>((std::uint64_t{1} << format.bits) - 1);
-  const std::uint32_t magnitudes = ones >> 1;
-  const auto rebias = static_cast<std::uint32_t>(kFloatBias - format.bias) << kFloatMantissaBits;
-  numbers.floats.reserve(block.size() * static_cast<std::size_t>(64 / format.bits));
+/// long.
+std::vector<double> makeValues(const std::vector<std::uint64_t>& block, Format format) {
+  constexpr int kDoubleBias = 1023, kDoubleMantissaBits = 52;
+  const std::uint64_t ones = ~std::uint64_t{0} >> (64 - format.bits);
+  const std::uint64_t magnitudes = ones >> 1;
+  const auto rebias = static_cast<std::uint64_t>(kDoubleBias - format.bias) << kDoubleMantissaBits;
+  std::vector<double> values;
+  values.reserve(block.size() * static_cast<std::size_t>(64 / format.bits));
   for (const std::uint64_t word : block)
     for (int shift = 0; shift < 64; shift += format.bits) {
-      const std::uint32_t bits = static_cast<std::uint32_t>(word >> shift) & ones;
-      const std::uint32_t sign = bits >> (format.bits - 1) << 31;
-      const std::uint32_t value =
-          sign | (((bits & magnitudes) << (kFloatMantissaBits - format.mantissaBits)) + rebias);
-      std::memcpy(&numbers.floats.emplace_back(), &value, sizeof(value));
+      const std::uint64_t bits = word >> shift & ones;
+      const std::uint64_t sign = bits >> (format.bits - 1) << 63;
+      const std::uint64_t value =
+          sign | (((bits & magnitudes) << (kDoubleMantissaBits - format.mantissaBits)) + rebias);
+      std::memcpy(&values.emplace_back(), &value, sizeof(value));
     }
-  return numbers;
+  return values;
 }
 
 }  // namespace
@@ -156,9 +151,8 @@ bool areRandom(const char* bytes,
 }
 
 RandomValues::RandomValues(RandomTensor tensor, std::int32_t dataType)
-    : numbers_(madeOnce<RandomNumbers>(
-          dataType, [&](Format format) { return makeNumbers(randomBlock(dataType), format); })),
-      size_(std::max(numbers_.floats.size(), numbers_.doubles.size())),
+    : values_(madeOnce<std::vector<double>>(
+          dataType, [&](Format format) { return makeValues(randomBlock(dataType), format); })),
       first_(firstWord(tensor) * static_cast<std::size_t>(64 / formatOf(dataType).bits)) {}
 
 }  // namespace ucudnn

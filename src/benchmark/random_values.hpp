@@ -38,19 +38,13 @@ bool areRandom(const char* bytes,
                RandomTensor tensor,
                std::int32_t dataType);
 
-/// The numbers of a block: doubles if its type is double, else floats.
-struct RandomNumbers {
-  std::vector<float> floats;
-  std::vector<double> doubles;
-};
-
 /// The numbers of filled memory, from its beginning on. The process keeps some MiB for each type.
 class RandomValues {
  public:
   RandomValues(RandomTensor tensor, std::int32_t dataType);
 
   /// After so many numbers they begin anew.
-  std::size_t size() const noexcept { return size_; }
+  std::size_t size() const noexcept { return values_.size(); }
   /// The place of a number for `at`, which goes from 0 to size() - 1.
   std::size_t place(std::size_t offset) const noexcept { return (first_ + offset) % size(); }
   /// The place `step` numbers further on. REQUIRES: step < size().
@@ -58,15 +52,12 @@ class RandomValues {
     place += step;
     return place < size() ? place : place - size();
   }
-  double at(std::size_t place) const noexcept {
-    return numbers_.doubles.empty() ? static_cast<double>(numbers_.floats[place])
-                                    : numbers_.doubles[place];
-  }
+  double at(std::size_t place) const noexcept { return values_[place]; }
   double operator[](std::size_t offset) const noexcept { return at(place(offset)); }
 
  private:
-  const RandomNumbers& numbers_;
-  std::size_t size_, first_;
+  const std::vector<double>& values_;
+  std::size_t first_;
 };
 
 }  // namespace ucudnn
