@@ -10,7 +10,7 @@
 
 namespace ucudnn {
 
-/// The built kernel runs on any handle of the device. Not thread-safe.
+/// Builds a kernel in a BackgroundTask. It runs on any handle of the device. Not thread-safe.
 class BackgroundBuild {
  public:
   /// Builds on the current device. Throws Error. REQUIRES: a kernel without legacy descriptors.

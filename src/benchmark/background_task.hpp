@@ -44,8 +44,12 @@ class BackgroundTask {
   }
   /// Empty: there was no thread for it. Call it once. Throws what the work throws. REQUIRES:
   /// isDone.
-  std::optional<Result> result() try { return done_.get(); } catch (const std::future_error&) {
-    return std::nullopt;
+  std::optional<Result> result() {
+    try {
+      return done_.get();
+    } catch (const std::future_error&) {
+      return std::nullopt;
+    }
   }
 
  private:

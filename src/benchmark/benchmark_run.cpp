@@ -31,7 +31,6 @@ bool takesLonger(const TimingTask& a, const TimingTask& b) {
 BenchmarkRun::BenchmarkRun(cudnnHandle_t handle, const BenchmarkRequest& request)
     : handle_(handle),
       request_(request),
-      firstAnswer_(request),
       question_(request),
       timer_(handle, request, request.buffers, question_),
       variants_(
@@ -45,7 +44,9 @@ BenchmarkRun::BenchmarkRun(cudnnHandle_t handle, const BenchmarkRequest& request
           [this](const TimingTask& task) {
             timer_.prepare();
             return time(task, 0, timer_);
-          }) {}
+          }) {
+  if (request.worksAside) firstAnswer_.emplace(request);
+}
 
 BenchmarkRun::~BenchmarkRun() {
   queue_.close();
@@ -78,7 +79,7 @@ std::optional<TaskQueue::Task> BenchmarkRun::takeReady() {
 bool BenchmarkRun::beginStage() {
   switch (stage_) {
     case Stage::kAsking:
-      isWaiting_ = request_.worksAside && !firstAnswer_.isThere();
+      isWaiting_ = firstAnswer_ && !firstAnswer_->isThere();
       if (isWaiting_) return true;
       if (question_.askNext(handle_)) return true;
       if (!request_.devices.empty() && question_.expectedTimings() >= kTimingsWorthSharing)

@@ -77,7 +77,7 @@ class BenchmarkRun {
   bool isWaiting_ = false;
   std::vector<TimingTask> beingBuilt_;               ///< or waiting for that
   std::optional<std::pair<int, Kernel>> lastTimed_;  ///< batch and kernel, if that was the step
-  FirstAnswer firstAnswer_;
+  std::optional<FirstAnswer> firstAnswer_;           ///< empty: no other thread helps
   Question question_;
   DeviceTimer timer_;
   TaskQueue queue_;

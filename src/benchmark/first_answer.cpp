@@ -1,12 +1,10 @@
 #include "benchmark/first_answer.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <mutex>
 #include <set>
 #include <tuple>
 
-#include "kernels/algorithms.hpp"
 #include "kernels/engines.hpp"
 #include "kernels/source.hpp"
 #include "support/fork.hpp"
@@ -14,10 +12,10 @@
 namespace ucudnn {
 namespace {
 
-/// What decides about the tables, and whether algorithms are asked for them.
+/// What decides about the tables, and by size and activation whether cuDNN has algorithms at all.
 using AskedKind = std::tuple<Operation, int, int, int, int, int, int, int, Transform, bool, bool>;
 
-AskedKind askedKindOf(const Problem& problem, bool withEngines, bool hasAlgorithms) {
+AskedKind askedKindOf(const Problem& problem, bool withEngines) {
   return {problem.operation,
           problem.dimensions,
           problem.xType,
@@ -28,7 +26,7 @@ AskedKind askedKindOf(const Problem& problem, bool withEngines, bool hasAlgorith
           problem.activation,
           problem.transform,
           withEngines,
-          hasAlgorithms};
+          problem.isLarge()};
 }
 
 /// Never destroyed: a thread may measure while the process ends. Thread-safe.
@@ -69,14 +67,12 @@ FirstAnswer::FirstAnswer(const BenchmarkRequest& request)
 
 bool FirstAnswer::isThere() {
   if (!asksAlgorithms_) return true;
-  const auto descriptors = std::make_shared<const ProblemDescriptors>(problem_);
-  const AskedKind kind =
-      askedKindOf(problem_, withEngines_, mayHaveAlgorithms(problem_, descriptors->get()));
+  const AskedKind kind = askedKindOf(problem_, withEngines_);
   if (AnsweredKinds::instance().has(kind)) return true;
   if (!asked_)
-    asked_.emplace([kind, descriptors, problem = problem_, engines = withEngines_, calls = calls_](
+    asked_.emplace([kind, problem = problem_, engines = withEngines_, calls = calls_](
                        cudnnHandle_t handle) {
-      offeredKernels(handle, problem, descriptors->get(), engines, nullptr, calls);
+      offeredKernels(handle, problem, ProblemDescriptors(problem).get(), engines, nullptr, calls);
       AnsweredKinds::instance().add(kind);
       return true;
     });
