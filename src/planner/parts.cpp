@@ -189,9 +189,10 @@ bool Parts::addWithCopiesBehind(const std::vector<int>& sizes) {
 /// Adds so many parts, about equal. Returns false, without any, if they are empty or large, or
 /// don't run within the limit. Throws Error.
 bool Parts::addAboutEqual(int count, int unit) {
-  const int all = request_.problem.batch() / unit;
-  const int least = all / count * unit, more = all % count;
-  const int largest = more > 0 ? least + unit : least;
+  const int miniBatch = request_.problem.batch();
+  const int largest = aboutEqual(miniBatch, count, 0, unit);
+  const int least = aboutEqual(miniBatch, count, count - 1, unit);
+  const int more = miniBatch / unit % count;
   if (least > 0 && !request_.problem.withBatch(largest).isLarge() && add(largest, more) &&
       add(least, count - more))
     return true;
