@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <thread>
 
 #include "benchmark/benchmark_run.hpp"
@@ -57,17 +58,23 @@ class CompiledTest : public BenchmarkTest {
 
   static constexpr double kStallMs = 20;
 
-  /// The host's time, of a whole run.
-  double longestStepMs(const BenchmarkRequest& request) const {
-    setMeasuringCost(true);
-    BenchmarkRun run(handle_.get(), request);
+  /// The host's time, of all steps.
+  static double longestStepMs(
+      BenchmarkRun& run, const std::function<void()>& afterEach = [] {}) {
     double longestMs = 0;
     bool isLeft = true;
     while (isLeft) {
       const double beginMs = hostClockMs();
       isLeft = run.advance();
       longestMs = std::max(longestMs, hostClockMs() - beginMs);
+      afterEach();
     }
+    return longestMs;
+  }
+  double longestStepMs(const BenchmarkRequest& request) const {
+    setMeasuringCost(true);
+    BenchmarkRun run(handle_.get(), request);
+    const double longestMs = longestStepMs(run);
     EXPECT_LT(0, run.finish().kernelsMeasured);
     return longestMs;
   }
@@ -127,15 +134,10 @@ TEST_F(CompiledTest, NoStepWaitsForTheCompiler) {
     request.worksAside = aside;
     if (aside) setCompiling(Compiling::kHeld);
     BenchmarkRun run(handle_.get(), request);
-    double longestMs = 0;
     int waits = 0;
-    bool isLeft = true;
-    while (isLeft) {
-      const double beginMs = hostClockMs();
-      isLeft = run.advance();
-      longestMs = std::max(longestMs, hostClockMs() - beginMs);
+    const double longestMs = longestStepMs(run, [&] {
       if (run.isWaiting() && ++waits == 10) setCompiling(Compiling::kWorks);
-    }
+    });
     EXPECT_TRUE(isMeasured(run.finish(), request));
     EXPECT_EQ(aside, waits >= 10);
     EXPECT_EQ(aside, longestMs < kStallMs) << longestMs;

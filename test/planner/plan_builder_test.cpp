@@ -46,8 +46,7 @@ TEST(PlanBuilderTest, APlanHasTheConfigurationsMicroBatches) {
   for (const Plan::Step& step : plan->steps) EXPECT_NE(step.built, nullptr);
 }
 
-/// 4 samples: twice 2 samples' time, and 5 samples' is more. 7: 5 samples' and two fifths of it. 1:
-/// as long as 2.
+/// No longer than a larger size, and for a sample no longer than a smaller one.
 TEST(PlanBuilderTest, PartsTakeWhatNeighbouringSizesDo) {
   Plan parts;
   const auto add = [&](int batch, Kernel kernel, bool deterministic) {

@@ -40,16 +40,25 @@ class PlannerOutputCopiesTest : public PlannerEnginesTest {
     return problem;
   }
 
-  /// What runs within so many hundredths of the workspace that the client's own kernel needs.
-  std::shared_ptr<const Plan> planned(const Problem& problem,
-                                      std::size_t hundredths,
-                                      CallKind calls) {
-    Planner planner;
+  /// A call within so many hundredths of the workspace that its own kernel needs.
+  PlanRequest lacking(Planner& planner,
+                      const Problem& problem,
+                      std::size_t hundredths,
+                      CallKind calls = CallKind::kOverwriting) const {
     PlanRequest wanted = request(planner, 0, problem);
     wanted.calls = calls;
     wanted.suitsEngines = wanted.lacksWorkspace = true;
     wanted.own = copyingOf(problem);
     wanted.limitBytes = wanted.own->workspaceBytes / 100 * hundredths;
+    return wanted;
+  }
+
+  /// What runs so.
+  std::shared_ptr<const Plan> planned(const Problem& problem,
+                                      std::size_t hundredths,
+                                      CallKind calls) {
+    Planner planner;
+    const PlanRequest wanted = lacking(planner, problem, hundredths, calls);
     auto plan = call(planner, wanted).plan;
     EXPECT_TRUE(!plan || plan->workspaceBytes <= wanted.limitBytes);
     return plan;
@@ -140,12 +149,7 @@ TEST_F(PlannerOutputCopiesTest, PartsAreFewerThanWithoutAndCompute) {
 TEST_F(PlannerOutputCopiesTest, KinOfOnePlanAreCheckedOnce) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   Planner planner;
-  PlanRequest wanted = request(planner, 0, smallProblem(Operation::kForward));
-  wanted.calls = CallKind::kOverwriting;
-  wanted.suitsEngines = wanted.lacksWorkspace = true;
-  wanted.own = copyingOf(wanted.problem);
-  wanted.limitBytes = wanted.own->workspaceBytes / 100 * 32;
-  const auto plan = call(planner, wanted).plan;
+  const auto plan = call(planner, lacking(planner, smallProblem(Operation::kForward), 32)).plan;
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->steps.size(), 3U);
   EXPECT_EQ(std::count_if(plan->steps.begin(),
@@ -169,11 +173,7 @@ TEST_F(PlannerOutputCopiesTest, TheyStayUnlessAMeasuredPlanIsFaster) {
     for (const std::size_t hundredths : {32, 28}) {
       setRandomTimes(seed);
       Planner planner;
-      PlanRequest wanted = request(planner, 0, smallProblem(Operation::kBackwardData));
-      wanted.calls = CallKind::kOverwriting;
-      wanted.suitsEngines = wanted.lacksWorkspace = true;
-      wanted.own = copyingOf(wanted.problem);
-      wanted.limitBytes = wanted.own->workspaceBytes / 100 * hundredths;
+      PlanRequest wanted = lacking(planner, smallProblem(Operation::kBackwardData), hundredths);
       const auto parts = call(planner, wanted).plan;
       if (!parts || !hasCopiesBehind(*parts)) continue;
       SCOPED_TRACE(toText(*parts));
