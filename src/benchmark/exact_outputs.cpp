@@ -241,8 +241,8 @@ double Convolution::backwardFilter(const Index& w) const {
   return sum;
 }
 
-/// The gradient if dy holds what fillWindows has written. The places of numbers are added up: with
-/// a division for each product the host took four times as long.
+/// The gradient if dy holds what fillWindows has written. The places of numbers are added up,
+/// because a division for each product would take longer than the product.
 double Convolution::backwardFilterOfWindows(const Index& w) const {
   const std::int64_t group = w[0] / (w_.sizes[0] / groups_);
   Index tap{0, group * w_.sizes[1] + w[1]};
