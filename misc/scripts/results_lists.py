@@ -9,6 +9,8 @@ REVISIONS = {
     "unasked_resnet18_h200": "0019d0af",
     "unasked_resnet18_again_h200": "0019d0af",
     "unasked_resnet18_sums_h200": "f520e5c3",
+    "one_sample_first_h200": "0019d0af",
+    "one_sample_first_again_h200": "0019d0af",
     "starts_h200": "0019d0af",
     "starts_16_cpus_h200": "0019d0af",
     "starts_sums_h200": "f520e5c3",
