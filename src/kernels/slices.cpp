@@ -20,19 +20,19 @@ cudnnStatus_t BuiltKernel::enqueueRun(
   return CUDNN_STATUS_SUCCESS;
 }
 
-void* Slices::behind(std::size_t bytes) const noexcept {
+void* Slices::behind(std::size_t bytes, std::size_t alignment) const noexcept {
   const auto left = static_cast<std::size_t>(problem_.batch() - done_);
   const void* const output = pointers_.*outputOf(problem_.operation);
-  return borrowedPlace(advance(output, left * problem_.overwrittenSampleBytes()), bytes);
+  return borrowedPlace(advance(output, left * problem_.overwrittenSampleBytes()), bytes, alignment);
 }
 
 void Slices::borrow(std::size_t workspaceBytes) noexcept {
-  pointers_.workspace = behind(workspaceBytes);
+  pointers_.workspace = behind(workspaceBytes, kMemoryAlignment);
   pointers_.workspaceBytes = workspaceBytes;
 }
 
 void Slices::placeOutputCopy(std::size_t bytes) noexcept {
-  pointers_.outputCopy = bytes == 0 ? nullptr : behind(bytes);
+  pointers_.outputCopy = bytes == 0 ? nullptr : behind(bytes, kTensorAlignment);
 }
 
 void Slices::giveBack() noexcept {

@@ -49,13 +49,14 @@ class Slices {
   void borrow(std::size_t workspaceBytes) noexcept;
   /// From here on the workspace is the call's again.
   void giveBack() noexcept;
-  /// From here on kernels have the copy of their output there, too; 0: in their workspace. REQUIRES
-  /// the same.
+  /// From here on kernels have the copy of their output there, too; 0: in their workspace.
+  /// REQUIRES: the output is aligned for engines, and the samples have room
+  /// (WorkspaceRoom::forCopy).
   void placeOutputCopy(std::size_t bytes) noexcept;
 
  private:
   /// The last `bytes` of the output.
-  void* behind(std::size_t bytes) const noexcept;
+  void* behind(std::size_t bytes, std::size_t alignment) const noexcept;
 
   const Problem& problem_;
   ConvolutionPointers pointers_;

@@ -131,8 +131,8 @@ std::vector<int> Parts::sizesWithCopiesBehind(int fitting, std::size_t bytes, in
   };
   const auto mostBefore = [&](int behind) {
     int most = std::min(samplesOf(request_.limitBytes, bytes - copy),
-                        samplesOf(room.borrowed(behind), copy));
-    while (most > 0 && outputCopyBytes(most) > room.borrowed(behind))
+                        samplesOf(room.forCopy(behind), copy));
+    while (most > 0 && outputCopyBytes(most) > room.forCopy(behind))
       most -= unit;  // it is rounded up
     return most;
   };
@@ -164,10 +164,24 @@ bool Parts::haveRoomBehind(const std::vector<int>& sizes) const {
   for (const int size : sizes) {
     behind -= size;
     if (request_.problem.withBatch(size).isLarge() ||
-        (behind > 0 && outputCopyBytes(size) > request_.room().borrowed(behind)))
+        (behind > 0 && outputCopyBytes(size) > request_.room().forCopy(behind)))
       return false;
   }
   return behind == 0;
+}
+
+/// Adds the fewest of such parts, in multiples of as large a power of two as makes no more: halves
+/// of the batch have fewer sizes, each of which takes an engine, and are kin. Within 64 MiB, 128
+/// samples of ResNet-18 run as 64 + 32 + 32 rather than 50 + 38 + 40. Returns false, without any,
+/// if there are none that run within the limit. Throws Error.
+bool Parts::addWithCopiesBehind(int fitting, std::size_t bytes, int count) {
+  const std::vector<int> any = sizesWithCopiesBehind(fitting, bytes, count, 1);
+  const int fewest = static_cast<int>(any.size());
+  if (fewest == 0) return false;
+  const int miniBatch = request_.problem.batch();
+  for (int unit = miniBatch & -miniBatch; unit > 1; unit /= 2)
+    if (addWithCopiesBehind(sizesWithCopiesBehind(fitting, bytes, fewest + 1, unit))) return true;
+  return addWithCopiesBehind(any);
 }
 
 /// Adds such parts. Returns false, without any, if there are none or they don't run within the
@@ -226,13 +240,8 @@ bool Parts::divide(int count) {
     count += std::min(step, miniBatch);
   }
   const std::size_t bytes = leastBytes_;
+  if (addWithCopiesBehind(size, bytes, count)) return true;
   const int unit = unitOf(miniBatch);
-  const std::vector<int> any = sizesWithCopiesBehind(size, bytes, count, 1);
-  const int atMost = static_cast<int>(any.size());
-  if (atMost > 0 && unit > 1 &&
-      addWithCopiesBehind(sizesWithCopiesBehind(size, bytes, atMost + 1, unit)))
-    return true;
-  if (addWithCopiesBehind(any)) return true;
   const int equal = equalParts(request_.problem, count);
   if (equal != 0 && add(miniBatch / equal, equal)) return true;
   return (unit > 1 && addAboutEqual(count, unit)) || addAboutEqual(count, 1);

@@ -60,6 +60,7 @@ class Parts {
 
   std::vector<int> sizesWithCopiesBehind(int fitting, std::size_t bytes, int count, int unit);
   bool haveRoomBehind(const std::vector<int>& sizes) const;
+  bool addWithCopiesBehind(int fitting, std::size_t bytes, int count);
   bool addWithCopiesBehind(const std::vector<int>& sizes);
   bool addAboutEqual(int count, int unit);
 

@@ -21,6 +21,13 @@ struct WorkspaceRoom {
     const std::size_t bytes = sampleBytes * static_cast<std::size_t>(samplesBehind);
     return bytes > kMemoryAlignment ? bytes - kMemoryAlignment : 0;
   }
+  /// Bytes that the copy of an output may have there. It is aligned as engines' tensors are, so
+  /// that a half of the batch has room for the copy of the other. REQUIRES: the output is, too.
+  std::size_t forCopy(int samplesBehind) const noexcept {
+    const std::size_t bytes = sampleBytes * static_cast<std::size_t>(samplesBehind);
+    if (sampleBytes % kTensorAlignment == 0) return bytes;
+    return bytes > kTensorAlignment ? bytes - kTensorAlignment : 0;
+  }
   std::size_t at(int samplesBehind) const noexcept {
     return std::max(limitBytes, borrowed(samplesBehind));
   }
@@ -28,9 +35,11 @@ struct WorkspaceRoom {
 
 /// Where `bytes` borrowed bytes begin. They lie at an output's end, so that several micro-batches
 /// use the same memory.
-inline void* borrowedPlace(const void* outputsEnd, std::size_t bytes) noexcept {
+inline void* borrowedPlace(const void* outputsEnd,
+                           std::size_t bytes,
+                           std::size_t alignment = kMemoryAlignment) noexcept {
   const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(outputsEnd) - bytes;
-  return static_cast<char*>(const_cast<void*>(outputsEnd)) - bytes - place % kMemoryAlignment;
+  return static_cast<char*>(const_cast<void*>(outputsEnd)) - bytes - place % alignment;
 }
 
 }  // namespace ucudnn

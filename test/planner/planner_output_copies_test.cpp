@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "../kernels/device_kernels.hpp"
@@ -103,7 +104,7 @@ class PlannerOutputCopiesTest : public PlannerEnginesTest {
     int behind = plan.problem.batch();
     for (const Plan::Step& step : plan.steps) {
       behind -= step.count * step.batch;
-      EXPECT_LE(step.outputCopyBytes, room.borrowed(behind)) << toText(plan);
+      EXPECT_LE(step.outputCopyBytes, room.forCopy(behind)) << toText(plan);
       EXPECT_LE(step.workspaceBytes - step.outputCopyBytes, plan.workspaceBytes);
     }
     EXPECT_EQ(behind, 0);
@@ -145,19 +146,37 @@ TEST_F(PlannerOutputCopiesTest, PartsAreFewerThanWithoutAndCompute) {
   EXPECT_LE(4, found);
 }
 
-/// 27 and 19 samples are kin, 18 are not.
+/// A copy of half the output takes all of the other half. Parts are half as many samples as those
+/// before, so that their kernel is checked once.
+TEST_F(PlannerOutputCopiesTest, PartsAreHalvesOfTheBatch) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  const Problem problem = smallProblem(Operation::kBackwardData);
+  Planner planner;
+  const auto plan = call(planner, lacking(planner, problem, 32)).plan;
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(plan->steps.size(), 3U) << toText(*plan);
+  EXPECT_EQ(plan->steps[0].batch, kBatch / 2) << toText(*plan);
+  EXPECT_EQ(plan->steps[1].batch, kBatch / 4) << toText(*plan);
+  EXPECT_EQ(plan->steps[2].batch, kBatch / 4) << toText(*plan);
+  EXPECT_EQ(plan->steps[0].outputCopyBytes, problem.overwrittenSampleBytes() * kBatch / 2);
+  EXPECT_EQ(planner.statistics().kernelsChecked, 1);
+  EXPECT_EQ(
+      distance(outputOf(problem, plan.get()), outputOf(problem, nullptr), problem.outputType()), 0);
+}
+
+/// 25 and 19 samples are kin, 23 and 20 are not.
 TEST_F(PlannerOutputCopiesTest, KinOfOnePlanAreCheckedOnce) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
-  Planner planner;
-  const auto plan = call(planner, lacking(planner, smallProblem(Operation::kForward), 32)).plan;
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->steps.size(), 3U);
-  EXPECT_EQ(std::count_if(plan->steps.begin(),
-                          plan->steps.end(),
-                          [](const Plan::Step& step) { return step.batch % 2 == 1; }),
-            2)
-      << toText(*plan);
-  EXPECT_EQ(planner.statistics().kernelsChecked, 2);
+  const Problem problem = smallProblem(Operation::kForward).withBatch(kBatch - 1);
+  for (const auto& [hundredths, areKin] : {std::pair{33, true}, std::pair{34, false}}) {
+    Planner planner;
+    const auto plan = call(planner, lacking(planner, problem, hundredths)).plan;
+    ASSERT_TRUE(plan);
+    ASSERT_EQ(plan->steps.size(), 3U) << toText(*plan);
+    EXPECT_NE(plan->steps[0].batch, plan->steps[1].batch) << toText(*plan);
+    EXPECT_EQ((plan->steps[0].batch - plan->steps[1].batch) % 2 == 0, areKin) << toText(*plan);
+    EXPECT_EQ(planner.statistics().kernelsChecked, areKin ? 1 : 2) << toText(*plan);
+  }
 }
 
 /// After a look. Else a measured plan would be slower than what ran before it. Times are random,
