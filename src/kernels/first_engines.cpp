@@ -136,10 +136,12 @@ bool copiesAgain(const Asking& asking,
   return offer && isMoreByACopy(workspaceBytes, offer->workspaceBytes);
 }
 
-/// The client's own engine on copies channels last, or the first engine where those are of another
-/// problem, or where its own engine copies them again (TF32 engines that round what they copy). On
-/// an H200 within 64 MiB such filter gradients take 0.3 to 0.6 of the time so, and 1x1 filters with
-/// a step 0.5 to 1.0. Elsewhere the first engine is as often slower. Throws Error.
+/// The client's own engine on copies channels last, or the first engine where its own engine copies
+/// them again (TF32 engines that round what they copy), and for gradients where the copies are of
+/// another problem. On an H200 within 64 MiB such filter gradients take 0.3 to 0.6 of the time so,
+/// and 1x1 filters with a step 0.5 to 1.0. Elsewhere the first engine is as often slower. Forward,
+/// 1x1 filters with a step gain little more by it, and to ask cuDNN for it makes cuBLASLt load its
+/// tables in a program's first pass. Throws Error.
 std::optional<KernelOffer> onChannelsLast(const Asking& asking,
                                           Kernel own,
                                           const OfferBounds& bounds) {
@@ -149,15 +151,19 @@ std::optional<KernelOffer> onChannelsLast(const Asking& asking,
   const EnginePart part(problem, last);
   if (part.ownBytes > bounds.limitBytes) return std::nullopt;
   std::vector<EngineConfiguration> kinds{last};
-  if (part.problem.strides == problem.strides) {
+  const bool isOfSame = part.problem.strides == problem.strides;
+  if (isOfSame || problem.operation == Operation::kForward) {
     const auto graphs = makeGraphs(asking.device, part, asking.calls);
     EngineConfiguration value = engineConfigurationOf(own.id);
     value.blocks = 1;
     ConfiguredEngine engine(asking.device, graphs, std::move(value));
     const auto offer = offerOf(problem, engine, asking.calls, asking.failures);
-    if (!offer) throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the engine does not run channels last");
-    if (!copiesAgain(asking, own, part, offer->workspaceBytes))
+    if (!offer && isOfSame)
+      throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the engine does not run channels last");
+    if (offer && !copiesAgain(asking, own, part, offer->workspaceBytes))
       return bounds.admit(*offer) ? offer : std::nullopt;
+  }
+  if (isOfSame) {
     auto folded = foldedParts(problem);
     if (!hasFewSamples(problem) && folded.size() > 1)
       folded.erase(folded.begin() + 1, folded.end());
