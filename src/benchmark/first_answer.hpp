@@ -10,8 +10,8 @@ namespace ucudnn {
 
 /// Has another thread ask cuDNN for all kernels at the least of a request's sizes, once in the
 /// process for each kind of problem. For algorithms cuBLASLt makes tables of its kernels for a type
-/// then, also for types that the client's own kernels don't need: a call of Wan's decoder waited
-/// 0.1 s for them (misc/results/one_sample_first_h200.json). Not thread-safe.
+/// then, also for types that the client's own kernels don't need. No call is to wait for them. Not
+/// thread-safe.
 class FirstAnswer {
  public:
   explicit FirstAnswer(const BenchmarkRequest& request);
