@@ -6,14 +6,13 @@ Who records a result puts it here in the place of the older one.
 # Programs don't know which revision they run: who recorded a file said so.
 REVISIONS = {
     "unasked_parts_h200": "a5ad17a3",
-    "unasked_resnet18_h200": "0019d0af",
-    "unasked_resnet18_again_h200": "0019d0af",
-    "unasked_resnet18_sums_h200": "f520e5c3",
-    "one_sample_first_h200": "0019d0af",
-    "one_sample_first_again_h200": "0019d0af",
-    "starts_h200": "0019d0af",
-    "starts_16_cpus_h200": "0019d0af",
-    "starts_sums_h200": "f520e5c3",
+    "unasked_alexnet_h200": "8f3a3b1b",
+    "unasked_resnet18_h200": "8f3a3b1b",
+    "unasked_resnet18_again_h200": "8f3a3b1b",
+    "one_sample_first_h200": "8f3a3b1b",
+    "one_sample_first_again_h200": "c25056c9",
+    "starts_h200": "8f3a3b1b",
+    "starts_16_cpus_h200": "8f3a3b1b",
     "first_layers_h200": "ec955a37",
     "first_layers_64mib_h200": "e74f4114",
     "other_layers_h200": "e14e7993",
@@ -254,12 +253,10 @@ BATCHES = (  # what, cap, then in each column: run, batch
 )
 
 MEASURING = (
-    ("AlexNet training, within 64 MiB", "unasked_resnet18_h200", "alexnet", "ucudnn"),
-    ("AlexNet training, within 64 MiB", "unasked_resnet18_again_h200", "alexnet", "ucudnn"),
+    ("AlexNet training, within 64 MiB", "unasked_alexnet_h200", "alexnet", "ucudnn"),
     ("AlexNet, shipped measurements", "unasked_shapes_training_h100", "alexnet", "shipped"),
     ("ResNet-18 training, within 64 MiB", "unasked_resnet18_h200", "resnet18", "ucudnn"),
     ("ResNet-18 training, within 64 MiB", "unasked_resnet18_again_h200", "resnet18", "ucudnn"),
-    ("ResNet-18 training, within 64 MiB", "unasked_resnet18_sums_h200", "resnet18", "ucudnn"),
     ("ResNet-18, shipped measurements", "unasked_shapes_training_h100", "resnet18", "shipped"),
     ("HiFi-GAN, N=8", "unasked_shapes_training_h100", "hifigan", "ucudnn"),
     ("DeepLab training", "unasked_h100", "deeplab", "ucudnn"),
@@ -271,7 +268,6 @@ MEASURING = (
 STARTS = (  # file, CPUs
     ("starts_h200", 4),
     ("starts_16_cpus_h200", 16),
-    ("starts_sums_h200", 4),
 )
 
 IMAGE_WIDTHS = (  # what, file, run with us
