@@ -14,15 +14,16 @@ class CopiedTensors {
   /// `copies` is the problem that is computed from the copies.
   explicit CopiedTensors(const Problem& copies, bool hasY = true) noexcept
       : hasY_(hasY),
-        w_(roundUpToAlignment(copies.xBytes())),
+        x_(copies.xBytes()),
+        w_(roundUpToAlignment(x_)),
         y_(w_ + roundUpToAlignment(copies.wBytes())),
         bytes_(y_ + (hasY ? copies.yBytes() : 0)) {}
 
   bool hasY() const noexcept { return hasY_; }
   std::size_t bytes() const noexcept { return bytes_; }
-  /// Bytes that are not needed if the copy of x, or of y, is elsewhere.
+  /// Of the copy of x, or of y. So many are not needed in the workspace if it is elsewhere.
   std::size_t bytesOf(const void* ConvolutionPointers::*tensor) const noexcept {
-    return tensor == &ConvolutionPointers::x ? w_ : bytes_ - y_;
+    return tensor == &ConvolutionPointers::x ? x_ : bytes_ - y_;
   }
 
   /// The call's pointers, with those of the copies that begin at `memory`. `output`: x or y, whose
@@ -42,7 +43,7 @@ class CopiedTensors {
 
  private:
   bool hasY_;
-  std::size_t w_, y_, bytes_;
+  std::size_t x_, w_, y_, bytes_;
 };
 
 }  // namespace ucudnn

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "planner/plan_builder.hpp"
 #include "support/workspace_room.hpp"
@@ -21,6 +23,8 @@ constexpr int kFew = 4;
 constexpr double kMoreIfEqual = 7.0 / 6;
 // So many numbers of parts are tried one by one. That takes cuDNN as long as a call.
 constexpr int kAskedOneByOne = 4;
+// Parts with copies behind them are not all of one size.
+constexpr std::size_t kFewSizes = 2;
 
 /// The least number of equal parts that is at least `count`. 0: it is too large, or they are too
 /// short.
@@ -44,6 +48,11 @@ int unitOf(int miniBatch) noexcept {
 int aboutEqual(int samples, int parts, int i, int unit) noexcept {
   const int all = samples / unit;
   return (all / parts + (i < all % parts ? 1 : 0)) * unit;
+}
+
+/// How many different ones there are.
+std::size_t countOfSizes(const std::vector<int>& sizes) {
+  return std::set<int>(sizes.begin(), sizes.end()).size();
 }
 
 /// The offer's workspace without what is in the output.
@@ -170,24 +179,33 @@ bool Parts::haveRoomBehind(const std::vector<int>& sizes) const {
   return behind == 0;
 }
 
-/// Adds the fewest of such parts, in multiples of as large a power of two as makes no more: halves
-/// of the batch have fewer sizes, each of which takes an engine, and are kin. Within 64 MiB, 128
-/// samples of ResNet-18 run as 64 + 32 + 32 rather than 50 + 38 + 40. Returns false, without any,
-/// if there are none that run within the limit. Throws Error.
+/// Adds the fewest of such parts, and of these the fewest sizes, each of which takes an engine: in
+/// multiples of a power of two, the largest ones first, which make halves of the batch. Within 64
+/// MiB, 128 samples of ResNet-18 run as 64 + 32 + 32 rather than 50 + 38 + 40. Returns false,
+/// without any, if there are none that run within the limit. Throws Error.
 bool Parts::addWithCopiesBehind(int fitting, std::size_t bytes, int count) {
-  const std::vector<int> any = sizesWithCopiesBehind(fitting, bytes, count, 1);
-  const int fewest = static_cast<int>(any.size());
-  if (fewest == 0) return false;
-  const int miniBatch = request_.problem.batch();
-  for (int unit = miniBatch & -miniBatch; unit > 1; unit /= 2)
-    if (addWithCopiesBehind(sizesWithCopiesBehind(fitting, bytes, fewest + 1, unit))) return true;
-  return addWithCopiesBehind(any);
+  std::vector<int> any = sizesWithCopiesBehind(fitting, bytes, count, 1);
+  if (any.empty()) return false;
+  const int fewest = static_cast<int>(any.size()), miniBatch = request_.problem.batch();
+  std::vector<std::vector<int>> choices;
+  for (int unit = miniBatch & -miniBatch; unit > 1; unit /= 2) {
+    std::vector<int> sizes = sizesWithCopiesBehind(fitting, bytes, fewest + 1, unit);
+    if (sizes.empty()) continue;
+    choices.push_back(std::move(sizes));
+    if (countOfSizes(choices.back()) <= kFewSizes) break;
+  }
+  choices.push_back(std::move(any));
+  std::stable_sort(choices.begin(), choices.end(), [](const auto& one, const auto& other) {
+    return countOfSizes(one) < countOfSizes(other);
+  });
+  return std::any_of(choices.begin(), choices.end(), [this](const std::vector<int>& sizes) {
+    return addWithCopiesBehind(sizes);
+  });
 }
 
 /// Adds such parts. Returns false, without any, if there are none or they don't run within the
 /// limit. Throws Error.
 bool Parts::addWithCopiesBehind(const std::vector<int>& sizes) {
-  if (sizes.empty()) return false;
   const auto last = sizes.end() - 1;
   bool isAdded = true;
   for (auto group = sizes.begin(); group != last && isAdded;) {
