@@ -121,14 +121,20 @@ std::vector<EngineConfiguration> firstBlocksOf(const Problem& problem) {
   return kinds.empty() ? kinds : std::vector<EngineConfiguration>{kinds.back()};
 }
 
+/// Whether our copies are of the caller's problem: they drop no pixels.
+bool areOfWhole(const Asking& asking, const EnginePart& copied) {
+  return copied.problem.strides == asking.problem.strides;
+}
+
 /// Whether the engine copies our copies: on the caller's tensors it needs less workspace.
 bool copiesAgain(const Asking& asking,
                  Kernel own,
                  const EnginePart& copied,
                  std::size_t workspaceBytes) {
-  // Partial sums and transforms may need as much, in small batches.
   if (workspaceBytes < copied.ownBytes + copied.problem.xBytes() + copied.problem.yBytes())
     return false;
+  if (!areOfWhole(asking, copied)) return true;
+  // Partial sums and transforms may need as much, in small batches.
   const EnginePart part(asking.problem, {});
   const auto graphs = makeGraphs(asking.device, part, asking.calls);
   ConfiguredEngine engine(asking.device, graphs, engineConfigurationOf(own.id));
@@ -136,12 +142,13 @@ bool copiesAgain(const Asking& asking,
   return offer && isMoreByACopy(workspaceBytes, offer->workspaceBytes);
 }
 
-/// The client's own engine on copies channels last, or the first engine where its own engine copies
-/// them again (TF32 engines that round what they copy), and for gradients where the copies are of
-/// another problem. On an H200 within 64 MiB such filter gradients take 0.3 to 0.6 of the time so,
-/// and 1x1 filters with a step 0.5 to 1.0. Elsewhere the first engine is as often slower. Forward,
-/// 1x1 filters with a step gain little more by it, and to ask cuDNN for it makes cuBLASLt load its
-/// tables in a program's first pass. Throws Error.
+/// The client's own engine on copies channels last; or the first engine of cuDNN's heuristics where
+/// the own one copies them again (TF32 engines that round what they copy), and where the copies are
+/// of another problem. On an H200 within 64 MiB filter gradients that are copied again take 0.3 to
+/// 0.6 of the time so, and 1x1 filters with a step, whose copies drop pixels, 0.5 to 1.0. Elsewhere
+/// the first engine is as often slower. Forward, the own engine comes first there, too, if it fits:
+/// it is about as fast, and to ask for the first one makes cuBLASLt load its tables in a program's
+/// first pass. Throws Error.
 std::optional<KernelOffer> onChannelsLast(const Asking& asking,
                                           Kernel own,
                                           const OfferBounds& bounds) {
@@ -151,19 +158,23 @@ std::optional<KernelOffer> onChannelsLast(const Asking& asking,
   const EnginePart part(problem, last);
   if (part.ownBytes > bounds.limitBytes) return std::nullopt;
   std::vector<EngineConfiguration> kinds{last};
-  const bool isOfSame = part.problem.strides == problem.strides;
-  if (isOfSame || problem.operation == Operation::kForward) {
+  const bool isWhole = areOfWhole(asking, part);
+  const bool isGradient = problem.operation == Operation::kBackwardData ||
+                          problem.operation == Operation::kBackwardFilter;
+  if (isWhole || !isGradient) {
     const auto graphs = makeGraphs(asking.device, part, asking.calls);
     EngineConfiguration value = engineConfigurationOf(own.id);
     value.blocks = 1;
     ConfiguredEngine engine(asking.device, graphs, std::move(value));
     const auto offer = offerOf(problem, engine, asking.calls, asking.failures);
-    if (!offer && isOfSame)
+    if (!offer && isWhole)
       throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the engine does not run channels last");
-    if (offer && !copiesAgain(asking, own, part, offer->workspaceBytes))
-      return bounds.admit(*offer) ? offer : std::nullopt;
+    const bool mayRun = offer && !copiesAgain(asking, own, part, offer->workspaceBytes);
+    if (mayRun && isWhole) return bounds.admit(*offer) ? offer : std::nullopt;
+    // To compile it for the other problem would take longer than to ask for another.
+    if (mayRun && !offer->compiled && bounds.admit(*offer)) return offer;
   }
-  if (isOfSame) {
+  if (isWhole) {
     auto folded = foldedParts(problem);
     if (!hasFewSamples(problem) && folded.size() > 1)
       folded.erase(folded.begin() + 1, folded.end());

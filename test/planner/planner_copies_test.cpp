@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 
 #include "kernels/engines.hpp"
 #include "planner/planner.hpp"
@@ -78,21 +79,27 @@ TEST_F(PlannerCopiesTest, TensorsAreCopiedForThatKernel) {
   }
 }
 
-/// A filter of one tap with a step reads every second pixel, and only those are copied: the batch
-/// need not be divided. Forward by the client's own engine: to ask for the first one would load
-/// tables.
+/// A filter of one tap with a step.
+Problem steppedTap(Problem problem, int filters) {
+  problem.xSizes = {32, 64, 28, 28, 0};
+  problem.ySizes = {32, filters, 14, 14, 0};
+  problem.wSizes = {filters, 64, 1, 1, 0};
+  problem.pads = {0, 0, 0};
+  problem.strides = {2, 2, 1};
+  problem.xStrides = {64 * 784, 784, 28, 1, 0};
+  problem.yStrides = {filters * 196, 196, 14, 1, 0};
+  return problem;
+}
+
+/// It reads every second pixel, and only those are copied: the batch need not be divided. Forward
+/// by the client's own engine: to ask for the first one would load tables.
 TEST_F(PlannerCopiesTest, ATapWithAStepRunsWhole) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
-  for (const Operation operation : {Operation::kForward, Operation::kBackwardFilter}) {
+  for (const Operation operation :
+       {Operation::kForward, Operation::kBiasActivationForward, Operation::kBackwardFilter}) {
     SCOPED_TRACE(toText(operation));
-    Problem problem = problemOf(operation);
-    problem.xSizes = {32, 64, 28, 28, 0};
-    problem.ySizes = {32, 64, 14, 14, 0};
-    problem.wSizes = {64, 64, 1, 1, 0};
-    problem.pads = {0, 0, 0};
-    problem.strides = {2, 2, 1};
-    problem.xStrides = {64 * 784, 784, 28, 1, 0};
-    problem.yStrides = {64 * 196, 196, 14, 1, 0};
+    Problem problem = steppedTap(problemOf(operation), 64);
+    problem.addsZ = 0;
     Planner planner;
     PlanRequest wanted = request(planner, 0, problem);
     wanted.suitsEngines = wanted.lacksWorkspace = true;
@@ -106,10 +113,41 @@ TEST_F(PlannerCopiesTest, ATapWithAStepRunsWhole) {
     EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
     const EngineConfiguration value = engineConfigurationOf(found.plan->steps.front().kernel.id);
     EXPECT_EQ(value.blocks, 1);
-    if (operation != Operation::kForward) continue;
+    if (operation == Operation::kBackwardFilter) continue;
     const EngineConfiguration own = engineConfigurationOf(wanted.own->kernel.id);
     EXPECT_EQ(value.engine, own.engine);
     EXPECT_EQ(value.knobs, own.knobs);
+  }
+}
+
+/// Where the client's own engine would be compiled for the copies, or needs more beside them.
+TEST_F(PlannerCopiesTest, ATapWithAStepRunsByTheFirstEngineElse) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  for (const auto& [type, engine, hundredths] :
+       {std::tuple{CUDNN_DATA_FLOAT, 71, 60}, std::tuple{CUDNN_DATA_HALF, 67, 50}}) {
+    SCOPED_TRACE(testing::Message() << engine);
+    Problem problem = steppedTap(problemOf(Operation::kForward), 128);
+    problem.xType = problem.wType = problem.yType = type;
+    EngineConfiguration value;
+    value.engine = engine;
+    const Kernel own{idOf(value), problem.mathType, kEngines};
+    const auto offer =
+        offeredKernel(handle_.get(), problem, nullptr, own, nullptr, Calls::kOverwriting);
+    ASSERT_TRUE(offer);
+    EXPECT_EQ(offer->compiled, engine == 71);
+    Planner planner;
+    PlanRequest wanted = request(planner, 0, problem);
+    wanted.suitsEngines = wanted.lacksWorkspace = true;
+    wanted.calls = CallKind::kOverwriting;
+    wanted.own = OwnKernel{own, offer->workspaceBytes};
+    wanted.limitBytes = offer->workspaceBytes / 100 * static_cast<std::size_t>(hundredths);
+    const PlanAnswer found = call(planner, wanted);
+    ASSERT_TRUE(found.plan);
+    ASSERT_EQ(found.plan->steps.size(), 1U) << toText(*found.plan);
+    const Plan::Step& step = found.plan->steps.front();
+    EXPECT_EQ(step.batch, 32);
+    EXPECT_FALSE(step.compiled);
+    EXPECT_NE(engineConfigurationOf(step.kernel.id).engine, engine);
   }
 }
 
