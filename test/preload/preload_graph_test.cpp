@@ -208,7 +208,7 @@ TEST_F(PreloadPartsTest, PartsThatBorrowStayUntilMeasuringPays) {
   EXPECT_EQ(0, outcome.status) << outcome.output;
   expectSameResults("preloaded", "bare");
   EXPECT_EQ(std::string::npos, outcome.error.find("not asked for")) << outcome.error;
-  EXPECT_EQ(600, traceLines("forward", "\tsplit, not measured yet\t1 x 26 eng"));
+  EXPECT_EQ(600, traceLines("forward", "\tsplit, not measured yet\t1 x 24 eng"));
 }
 
 // One call of cuDNN's or CUDA's fails. Where the program makes it, the program ends; but no
