@@ -73,8 +73,18 @@ double leastErrorWithin(const MeasurementStore& store, const PlanRequest& reques
   return least;
 }
 
+/// Whether the plan runs nothing but the kernel of the parts, and as often or more often.
+bool isSameInMoreParts(const Plan& plan, const Plan& parts) {
+  const Kernel kernel = parts.steps.front().kernel;
+  return plan.microBatches() >= parts.microBatches() &&
+         std::all_of(plan.steps.begin(), plan.steps.end(), [&](const Plan::Step& step) {
+           return step.kernel == kernel;
+         });
+}
+
 /// Parts with copies of outputs in the output, which no measured plan has, stay unless it takes
-/// less time than they do, as far as their times are known.
+/// less time than they do, as far as their times are known. The largest part's is not: within the
+/// limit it can't be timed.
 PlanAnswer besideParts(const MeasurementStore& store,
                        const PlanRequest& request,
                        PlanAnswer found) {
@@ -84,8 +94,10 @@ PlanAnswer besideParts(const MeasurementStore& store,
     return asked != nullptr ? asked->unmeasuredFor(request) : nullptr;
   });
   if (!parts || !parts->borrows()) return found;
-  const double ms = partsMs(*parts, store.measurements(request));
-  if (ms == 0 || ms > longestMs(*found.plan, true)) return found;
+  if (!isSameInMoreParts(*found.plan, *parts)) {
+    const double ms = partsMs(*parts, store.measurements(request));
+    if (ms == 0 || ms > longestMs(*found.plan, true)) return found;
+  }
   found.plan = std::move(parts);
   found.isFinal = false;  // where cuDNN refuses them, another call finds the measured plan
   return found;
