@@ -1,16 +1,11 @@
 // Which calls the engines of cuDNN's graph API can run: those that their graphs are built for.
 #pragma once
 
-#include <cstdint>
-
 #include "kernels/native.hpp"
 #include "problem/part.hpp"
 #include "support/alignment.hpp"
 
 namespace ucudnn {
-
-/// The alignment in bytes of a call's x, w, y, z and workspace for which engines are built.
-constexpr std::int64_t kEngineAlignment = kTensorAlignment;
 
 /// Whether a part's tensors are aligned as the call's are.
 constexpr bool areForEngines(const Offsets& part) noexcept {

@@ -32,7 +32,7 @@ void Slices::borrow(std::size_t workspaceBytes) noexcept {
 }
 
 void Slices::placeOutputCopy(std::size_t bytes) noexcept {
-  pointers_.outputCopy = bytes == 0 ? nullptr : behind(bytes, kTensorAlignment);
+  pointers_.outputCopy = bytes == 0 ? nullptr : behind(bytes, kEngineAlignment);
 }
 
 void Slices::giveBack() noexcept {

@@ -1,4 +1,4 @@
-// The granularity of device memory.
+// How device memory is aligned.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@ namespace ucudnn {
 /// clients round them down to 4 or 8 bytes, and up to 512 (misc/docs/CLIENTS.md, "At run time",
 /// 12).
 constexpr std::size_t kMemoryAlignment = 512;
-/// The alignment in bytes of x, w, y and z for which engines are built.
-constexpr std::size_t kTensorAlignment = 16;
+/// The alignment in bytes of a call's x, w, y, z and workspace for which engines are built.
+constexpr std::size_t kEngineAlignment = 16;
 
 constexpr std::size_t roundUpToAlignment(std::size_t bytes) noexcept {
   return (bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment;

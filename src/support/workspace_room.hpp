@@ -25,8 +25,8 @@ struct WorkspaceRoom {
   /// that a half of the batch has room for the copy of the other. REQUIRES: the output is, too.
   std::size_t forCopy(int samplesBehind) const noexcept {
     const std::size_t bytes = sampleBytes * static_cast<std::size_t>(samplesBehind);
-    if (sampleBytes % kTensorAlignment == 0) return bytes;
-    return bytes > kTensorAlignment ? bytes - kTensorAlignment : 0;
+    if (sampleBytes % kEngineAlignment == 0) return bytes;
+    return bytes > kEngineAlignment ? bytes - kEngineAlignment : 0;
   }
   std::size_t at(int samplesBehind) const noexcept {
     return std::max(limitBytes, borrowed(samplesBehind));

@@ -77,9 +77,9 @@ class PlannerOutputCopiesTest : public PlannerEnginesTest {
     const bool isForward = problem.operation == Operation::kForward;
     const DeviceBuffer input = onDevice(isForward ? values.x : values.y);
     const std::size_t outputBytes = isForward ? problem.yBytes() : problem.xBytes();
-    const DeviceBuffer memory(outputBytes + kTensorAlignment);
+    const DeviceBuffer memory(outputBytes + kEngineAlignment);
     UCUDNN_CHECK_CUDA(cudaMemset(memory.get(), 0xFF, memory.bytes()));  // NaN
-    void* const output = static_cast<char*>(memory.get()) + kTensorAlignment;
+    void* const output = static_cast<char*>(memory.get()) + kEngineAlignment;
     const OwnKernel own = copyingOf(problem);
     const std::size_t bytes = plan != nullptr ? plan->workspaceBytes : own.workspaceBytes;
     const DeviceBuffer workspace(bytes);
@@ -156,8 +156,8 @@ TEST_F(PlannerOutputCopiesTest, PartsAreFewerThanWithoutAndCompute) {
   EXPECT_LE(4, found);
 }
 
-/// A copy of half the output takes all of the other half. Parts are half as many samples as those
-/// before, so that their kernel is checked once.
+/// A copy of half the output takes all of the other half. All sizes are even, so that their kernel
+/// is checked once.
 TEST_F(PlannerOutputCopiesTest, PartsAreHalvesOfTheBatch) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   const Problem problem = smallProblem(Operation::kBackwardData);

@@ -35,8 +35,8 @@ TEST(WorkspaceRoomTest, NothingThatIsWrittenIsBorrowed) {
       for (const std::size_t begin : {4096, 4096 + 16, 4096 + 500}) {
         const Output output(begin, sampleBytes, behind);
         if (room.borrowed(behind) > 0) output.expectHolds(room.borrowed(behind), kMemoryAlignment);
-        if (begin % kTensorAlignment == 0 && room.forCopy(behind) > 0)
-          output.expectHolds(room.forCopy(behind), kTensorAlignment);
+        if (begin % kEngineAlignment == 0 && room.forCopy(behind) > 0)
+          output.expectHolds(room.forCopy(behind), kEngineAlignment);
       }
     }
 }
