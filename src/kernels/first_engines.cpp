@@ -122,8 +122,17 @@ std::vector<EngineConfiguration> firstBlocksOf(const Problem& problem) {
 }
 
 /// Whether our copies are of the caller's problem: they drop no pixels.
-bool areOfWhole(const Asking& asking, const EnginePart& copied) {
-  return copied.problem.strides == asking.problem.strides;
+bool areOfWhole(const Problem& problem, const EnginePart& copied) {
+  return copied.problem.strides == problem.strides;
+}
+
+/// The configured engine on the part's tensors. Empty: it does not run.
+std::optional<KernelOffer> offerBy(const Asking& asking,
+                                   const EnginePart& part,
+                                   EngineConfiguration value) {
+  const auto graphs = makeGraphs(asking.device, part, asking.calls);
+  ConfiguredEngine engine(asking.device, graphs, std::move(value));
+  return offerOf(asking.problem, engine, asking.calls, asking.failures);
 }
 
 /// Whether the engine copies our copies: on the caller's tensors it needs less workspace.
@@ -133,12 +142,9 @@ bool copiesAgain(const Asking& asking,
                  std::size_t workspaceBytes) {
   if (workspaceBytes < copied.ownBytes + copied.problem.xBytes() + copied.problem.yBytes())
     return false;
-  if (!areOfWhole(asking, copied)) return true;
+  if (!areOfWhole(asking.problem, copied)) return true;
   // Partial sums and transforms may need as much, in small batches.
-  const EnginePart part(asking.problem, {});
-  const auto graphs = makeGraphs(asking.device, part, asking.calls);
-  ConfiguredEngine engine(asking.device, graphs, engineConfigurationOf(own.id));
-  const auto offer = offerOf(asking.problem, engine, asking.calls, asking.failures);
+  const auto offer = offerBy(asking, EnginePart(asking.problem, {}), engineConfigurationOf(own.id));
   return offer && isMoreByACopy(workspaceBytes, offer->workspaceBytes);
 }
 
@@ -146,9 +152,9 @@ bool copiesAgain(const Asking& asking,
 /// the own one copies them again (TF32 engines that round what they copy), and where the copies are
 /// of another problem. On an H200 within 64 MiB filter gradients that are copied again take 0.3 to
 /// 0.6 of the time so, and 1x1 filters with a step, whose copies drop pixels, 0.5 to 1.0. Elsewhere
-/// the first engine is as often slower. Forward, the own engine comes first there, too, if it fits:
-/// it is about as fast, and to ask for the first one makes cuBLASLt load its tables in a program's
-/// first pass. Throws Error.
+/// the first engine is as often slower. Forward, the own engine runs on such copies, too, if it
+/// fits: it is a little slower, but to ask for the first one makes cuBLASLt load its tables in a
+/// program's first pass. Throws Error.
 std::optional<KernelOffer> onChannelsLast(const Asking& asking,
                                           Kernel own,
                                           const OfferBounds& bounds) {
@@ -158,15 +164,13 @@ std::optional<KernelOffer> onChannelsLast(const Asking& asking,
   const EnginePart part(problem, last);
   if (part.ownBytes > bounds.limitBytes) return std::nullopt;
   std::vector<EngineConfiguration> kinds{last};
-  const bool isWhole = areOfWhole(asking, part);
+  const bool isWhole = areOfWhole(problem, part);
   const bool isGradient = problem.operation == Operation::kBackwardData ||
                           problem.operation == Operation::kBackwardFilter;
   if (isWhole || !isGradient) {
-    const auto graphs = makeGraphs(asking.device, part, asking.calls);
     EngineConfiguration value = engineConfigurationOf(own.id);
     value.blocks = 1;
-    ConfiguredEngine engine(asking.device, graphs, std::move(value));
-    const auto offer = offerOf(problem, engine, asking.calls, asking.failures);
+    const auto offer = offerBy(asking, part, std::move(value));
     if (!offer && isWhole)
       throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the engine does not run channels last");
     const bool mayRun = offer && !copiesAgain(asking, own, part, offer->workspaceBytes);
