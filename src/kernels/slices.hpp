@@ -55,7 +55,7 @@ class Slices {
   void placeOutputCopy(std::size_t bytes) noexcept;
 
  private:
-  /// The last `bytes` of the output.
+  /// Where the last `bytes` of the output begin, or aligned memory just before.
   void* behind(std::size_t bytes, std::size_t alignment) const noexcept;
 
   const Problem& problem_;

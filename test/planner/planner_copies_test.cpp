@@ -121,7 +121,7 @@ TEST_F(PlannerCopiesTest, ATapWithAStepRunsWhole) {
 }
 
 /// Where the client's own engine would be compiled for the copies, or needs more beside them.
-TEST_F(PlannerCopiesTest, ATapWithAStepRunsByTheFirstEngineElse) {
+TEST_F(PlannerCopiesTest, ATapWithAStepElseRunsByTheFirstEngine) {
   UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
   for (const auto& [type, engine, hundredths] :
        {std::tuple{CUDNN_DATA_FLOAT, 71, 60}, std::tuple{CUDNN_DATA_HALF, 67, 50}}) {
