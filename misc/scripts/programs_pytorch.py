@@ -85,7 +85,10 @@ class Measurement:
         count = len(self.step_ms)
         is_small = output.numel() <= LARGE and count <= FREQUENT
         if is_last or is_small or count & (count - 1) == 0:
+            done = time.perf_counter()
             self.values.append([count, *checksum(output)])
+            if self.arrival_ is not None:  # no request comes meanwhile
+                self.arrival_ += time.perf_counter() - done
 
     def run(self, options):
         begin = time.perf_counter()
