@@ -5,7 +5,10 @@ Who records a result puts it here in the place of the older one.
 
 # Programs don't know which revision they run: who recorded a file said so.
 REVISIONS = {
-    "unasked_parts_h200": "a5ad17a3",
+    "unasked_h200": "a6d7e650",
+    "unasked_report_h200": "6f3b1e54",
+    "unasked_report_turns_h200": "6f3b1e54",
+    "unasked_report_shapes_h200": "6f3b1e54",
     "unasked_alexnet_h200": "8f3a3b1b",
     "unasked_resnet18_h200": "8f3a3b1b",
     "unasked_resnet18_again_h200": "8f3a3b1b",
@@ -19,7 +22,6 @@ REVISIONS = {
     "other_layers_measured_h200": "0f159ce1",
     "one_sample_sd15_turns_h200": "9f0994da",
     "one_sample_layers_current_h200": "e89cf254",
-    "unasked_shapes_server_h200": "9c5d3ae",
     "volume_unet32_h200": "fbab15b",
     "volume_monai32_h200": "ffd3453",
     "volume_64_h200": "ace0df7c",
@@ -46,7 +48,6 @@ REVISIONS = {
     "one_sample_dynunet_h200": "the tree before a2777982",
     "second_start_tuned_h100": "10e7535c",
     "unasked_64mib_h100": "76b63be0",
-    "unasked_shapes_turns_h200": "e1562b2e",
     "one_sample_layers_h100": "7229b6a",
     "one_sample_layers_limits_h100": "d2daeb5",
     "one_sample_programs_h100": "ab73d02",
@@ -252,17 +253,36 @@ BATCHES = (  # what, cap, then in each column: run, batch
     ("3-D network, within 1 GiB", ("volume_16gib_16_long", "volume_16gib_17")),
 )
 
-MEASURING = (
-    ("AlexNet training, within 64 MiB", "unasked_alexnet_h200", "alexnet", "ucudnn"),
-    ("AlexNet, shipped measurements", "unasked_shapes_training_h100", "alexnet", "shipped"),
-    ("ResNet-18 training, within 64 MiB", "unasked_resnet18_h200", "resnet18", "ucudnn"),
-    ("ResNet-18 training, within 64 MiB", "unasked_resnet18_again_h200", "resnet18", "ucudnn"),
-    ("ResNet-18, shipped measurements", "unasked_shapes_training_h100", "resnet18", "shipped"),
-    ("HiFi-GAN, N=8", "unasked_shapes_training_h100", "hifigan", "ucudnn"),
-    ("DeepLab training", "unasked_h100", "deeplab", "ucudnn"),
-    ("ResNet-50 inference, N=64, half", "unasked_shapes_training_h100", "resnet50_inference", "ucudnn"),
-    ("R3D-18 training", "unasked_h100", "r3d18", "ucudnn"),
-    ("16 widths in turn, 6 layers", "unasked_measuring_h100", "changing_sizes", "ucudnn"),
+CAPPED = "within 64 MiB"
+
+MEASURING = (  # what, for each pair of runs: file, program, what its runs plain and with us are called
+    (f"AlexNet training, {CAPPED}",
+     "unasked_h200 alexnet plain ucudnn", "unasked_report_h200 alexnet plain ucudnn",
+     "unasked_alexnet_h200 alexnet plain ucudnn"),
+    ("AlexNet, shipped measurements", "unasked_shapes_training_h100 alexnet plain shipped"),
+    (f"ResNet-18 training, {CAPPED}",
+     "unasked_h200 resnet18 plain ucudnn", "unasked_report_h200 resnet18 plain ucudnn",
+     "unasked_resnet18_h200 resnet18 plain ucudnn", "unasked_resnet18_again_h200 resnet18 plain ucudnn"),
+    ("ResNet-18, shipped measurements", "unasked_shapes_training_h100 resnet18 plain shipped"),
+    ("HiFi-GAN, N=8",
+     "unasked_h200 hifigan plain ucudnn", "unasked_h200 hifigan2 plain ucudnn", "unasked_report_h200 hifigan plain ucudnn",
+     "unasked_report_turns_h200 hifigan plain ucudnn", "unasked_report_turns_h200 hifigan again ucudnn2",
+     "unasked_report_turns_h200 hifigan again2 ucudnn3"),
+    ("HiFi-GAN, N=8", "unasked_shapes_training_h100 hifigan plain ucudnn"),
+    ("DeepLab training", "unasked_h200 deeplab plain ucudnn", "unasked_report_h200 deeplab plain ucudnn"),
+    ("DeepLab training", "unasked_h100 deeplab plain ucudnn"),
+    ("ResNet-50 inference, N=64, half",
+     "unasked_h200 resnet50_inference plain ucudnn", "unasked_h200 resnet50_inference2 plain ucudnn",
+     "unasked_h200 resnet50_inference3 plain ucudnn", "unasked_report_h200 resnet50_inference plain ucudnn",
+     "unasked_report_turns_h200 resnet50_inference plain ucudnn", "unasked_report_turns_h200 resnet50_inference again ucudnn2",
+     "unasked_report_turns_h200 resnet50_inference again2 ucudnn3"),
+    ("ResNet-50 inference, N=64, half", "unasked_shapes_training_h100 resnet50_inference plain ucudnn"),
+    ("R3D-18 training", "unasked_h200 r3d18 plain ucudnn", "unasked_report_h200 r3d18 plain ucudnn"),
+    ("R3D-18 training", "unasked_h100 r3d18 plain ucudnn"),
+    ("16 widths in turn, 6 layers",
+     "unasked_h200 changing_sizes plain ucudnn", "unasked_h200 changing_sizes2 plain ucudnn",
+     "unasked_report_h200 changing_sizes plain ucudnn"),
+    ("16 widths in turn, 6 layers", "unasked_measuring_h100 changing_sizes plain ucudnn"),
 )
 
 STARTS = (  # file, CPUs
@@ -270,10 +290,13 @@ STARTS = (  # file, CPUs
     ("starts_16_cpus_h200", 16),
 )
 
-IMAGE_WIDTHS = (  # what, file, run with us
-    ("no limit", "unasked_parts_h200", "shapes_ucudnn"),
-    ("64 MiB", "unasked_parts_h200", "shapes_64MiB"),
-    ("plain again", "unasked_parts_h200", "shapes_again"),
+IMAGE_WIDTHS = (  # what, file, program, run with us
+    ("no limit", "unasked_h200", "shapes", "ucudnn"),
+    ("no limit", "unasked_h200", "shapes2", "ucudnn"),
+    ("no limit", "unasked_report_shapes_h200", "shapes", "ucudnn"),
+    ("64 MiB", "unasked_h200", "shapes", "64MiB"),
+    ("64 MiB", "unasked_h200", "shapes2", "64MiB"),
+    ("64 MiB", "unasked_report_shapes_h200", "shapes", "64MiB"),
 )
 
 VOLUMES = (  # channels, file of ours, file of MONAI's

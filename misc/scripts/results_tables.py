@@ -262,35 +262,56 @@ def batches():
                  "`misc/scripts/train_pytorch.py MODEL N STEPS --gib 16`")
 
 
-def steps_measured(name, program, mode):
-    plain, ours = (runs(name)[f"{program}_{way}"]["step_ms"] for way in ("plain", mode))
-    count = min(len(plain), len(ours))
-    return plain[:count], ours[:count]
+def steps_measured(name, plain, ours):
+    """The steps of two runs, as many of each."""
+    both = [runs(name)[each]["step_ms"] for each in (plain, ours)]
+    count = min(map(len, both))
+    return [each[:count] for each in both]
+
+
+def pairs_measured(pairs):
+    for pair in pairs:
+        name, program, plain, ours = pair.split()
+        yield steps_measured(name, f"{program}_{plain}", f"{program}_{ours}")
+
+
+def times_measured(pairs):
+    """Of each pair the times over plain's: to the 100th step, and of all."""
+    return [[sum(ours[:count]) / sum(plain[:count]) for count in (100, None)] for plain, ours in pairs_measured(pairs)]
 
 
 def measuring():
-    rows = []
-    for what, name, program, mode in lists.MEASURING:
-        plain, ours = steps_measured(name, program, mode)
-        count = len(plain)
-        time = sum(ours) / sum(plain)
-        beyond = max(ours[i] - plain[i] for i in range(1, count))
-        rows.append((time, [what, str(count), mib(sum(plain)), ratio(sum(ours[:100]) / sum(plain[:100])),
-                            ratio(time), number(beyond), gpu_of(name), revision(name)]))
+    rows, all_files = [], set()
+    for what, *pairs in lists.MEASURING:
+        files = list(dict.fromkeys(pair.split()[0] for pair in pairs))
+        all_files |= set(files)
+        steps = list(pairs_measured(pairs))
+        early, whole = zip(*times_measured(pairs))
+        beyond = max(ours[i] - plain[i] for plain, ours in steps for i in range(1, len(plain)))
+        counts = sorted({len(plain) for plain, _ in steps})
+        row = [what, str(len(pairs)), " to ".join(map(str, counts[:1] + counts[1:][-1:])),
+               *(", ".join(map(ratio, [statistics.median(times)] + [max(times)] * (len(times) > 1)))
+                 for times in (early, whole)),
+               number(beyond), gpu_of(files[0]), revision(files[0])]
+        rows.append((statistics.median(whole), row))
     rows.sort(key=lambda each: -each[0])
-    header = ["program", "steps", "plain, all ms", "to the 100th", "of all", "most beyond plain, a step, ms", "GPU", "revision"]
+    header = ["program", "pairs", "steps", "to the 100th", "of all", "a step beyond plain's, at most, ms", "GPU", "newest revision"]
     return table(header, [row for _, row in rows],
-                 "One GPU, PyTorch 2.11, cuDNN 9.19, default settings, no database, "
-                 f"{days({name for _, name, *_ in lists.MEASURING})}.\n"
+                 "Times over plain's: the median of the pairs of runs, and the most.\n"
+                 f"One GPU, PyTorch 2.11, cuDNN 9.19, default settings, no database, {days(all_files)}.\n"
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json`, then `misc/scripts/unasked.py OUT.json`")
+
+
+def starts_measured(name):
+    ours = {run: run.replace("_plain", "_ucudnn") for run in runs(name) if run.endswith("_plain")}
+    return [steps_measured(name, *pair) for pair in ours.items() if pair[1] in runs(name)]
 
 
 def starts():
     """The time to the 100th step over plain's, of starts in turns, and the medians of their first steps."""
     rows = []
     for name, cpus in lists.STARTS:
-        pairs = [steps_measured(name, run.removesuffix("_plain"), "ucudnn")
-                 for run in runs(name) if run.endswith("_plain") and run.replace("_plain", "_ucudnn") in runs(name)]
+        pairs = starts_measured(name)
         times = sorted(sum(ours) / sum(plain) for plain, ours in pairs)
         first = [statistics.median(steps[0] for steps in each) for each in zip(*pairs)]
         rows.append([str(cpus), str(len(pairs)), mib(first[0]), mib(first[1]),
@@ -429,7 +450,8 @@ def check_costs():
 
 def latencies(part):
     settled = 500  # requests: the first wait for those that load cuDNN
-    both = (runs("unasked_shapes_server_h200")[name]["step_ms"][settled:] for name in ("server_plain", "server_ucudnn"))
+    both = ([step for turn in ("server", "server2") for step in runs("unasked_h200")[f"{turn}_{way}"]["step_ms"][settled:]]
+            for way in ("plain", "ucudnn"))
     return [unasked.quantile(steps, part) for steps in both]
 
 
@@ -438,20 +460,20 @@ def requests():
     for what, part in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)):
         plain, ours = latencies(part)
         rows.append([what, number(plain), number(ours), ratio(ours / plain)])
-    return table(["latency, 500th to 1,500th request", "plain ms", "with us", "time"], rows,
+    return table(["latency, two turns, 500th to 1,500th request", "plain ms", "with us", "time"], rows,
                  "One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, 50 requests a second of 16 sizes, "
-                 f"{day('unasked_shapes_server_h200')}, {revision('unasked_shapes_server_h200')}.\n"
+                 f"{day('unasked_h200')}, {revision('unasked_h200')}.\n"
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json --only server`")
 
 
-def first_and_last_pass(file, name):
-    return unasked.first_and_last(*(runs(file)[each]["step_ms"] for each in ("shapes_plain", name)), 300)
+def first_and_last_pass(file, program, way):
+    return unasked.first_and_last(*(runs(file)[f"{program}_{each}"]["step_ms"] for each in ("plain", way)), 300)
 
 
 def image_widths():
     rows = []
-    for what, file, name in lists.IMAGE_WIDTHS:
-        cells = [cell for a, b in first_and_last_pass(file, name) for cell in (number(a), number(b), ratio(b / a))]
+    for what, file, program, way in lists.IMAGE_WIDTHS:
+        cells = [cell for a, b in first_and_last_pass(file, program, way) for cell in (number(a), number(b), ratio(b / a))]
         rows.append([what, *cells, revision(file)])
     header = ["300 shapes", "first pass, plain ms", "with us", "time", "tenth pass, plain ms", "with us", "time", "revision"]
     return table(header, rows, "One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, one layer of 64 channels, half, "
@@ -550,8 +572,9 @@ def where_it_loses():
     vgg = [trained("vgg16_64MiB_89fc817", "vgg16_plain_89fc817", key) for key in ("later_step_ms", "reserved_mib")]
     short = max(time for _, _, *limits in lists.PROGRAMS for sources in limits
                 for time in compared(sources, "step_of_median_ms"))
-    unmeasured = max(sum(ours[:count]) / sum(plain[:count])
-                     for plain, ours in (steps_measured(*each) for _, *each in lists.MEASURING) for count in (100, None))
+    unmeasured = max([time for what, *pairs in lists.MEASURING if lists.CAPPED in what for times in times_measured(pairs)
+                      for time in times] +
+                     [sum(ours) / sum(plain) for name, _ in lists.STARTS for plain, ours in starts_measured(name)])
     checked = max(row["checks_ms"] / statistics.median(row["without_ms"]) for row in load("checks_planning_h200")["rows"])
     tuned = sorted(steps[2] for steps in (seconds_of_first_steps(*each) for _, *each in lists.FIRST_STEPS) if steps[2])
     jax_later = max(jax_waits_for_tuning())

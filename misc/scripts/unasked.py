@@ -59,20 +59,20 @@ def main():
                     print(run["name"], "failed:", run["failed"])
                 else:
                     steps[run["name"]] = run["step_ms"]
+    beside_plain = [(name, name.rpartition("_")[0] + "_plain") for name in steps]
+    beside_plain = [(name, plain) for name, plain in beside_plain if plain != name and plain in steps]
     print("| program | steps | plain to the 100th, ms | with us | plain to the last | with us | longest plain | with us | most beyond plain |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for name in steps:
-        program, _, way = name.rpartition("_")
-        if way != "plain" and program + "_plain" in steps:
-            print(row(name, steps[program + "_plain"], steps[name]))
+    for name, plain in beside_plain:
+        print(row(name, steps[plain], steps[name]))
     print("\n| requests, plain and with us, ms | count | p50 | p99 | p99.9 |\n|---|---|---|---|---|")
-    for name in steps:
-        if name.startswith("server_") and name != "server_plain":
-            print(latencies(name, steps["server_plain"], steps[name]))
+    for name, plain in beside_plain:
+        if name.startswith("server"):
+            print(latencies(name, steps[plain], steps[name]))
     print("\n| shapes, plain and with us, ms | first pass | last pass |\n|---|---|---|")
-    for name in steps:
-        if name.startswith("shapes_") and name != "shapes_plain":
-            print(passes(name, steps["shapes_plain"], steps[name], 300))
+    for name, plain in beside_plain:
+        if name.startswith("shapes"):
+            print(passes(name, steps[plain], steps[name], 300))
 
 
 if __name__ == "__main__":
