@@ -115,8 +115,9 @@ class EngineSource final : public KernelSource {
   std::optional<KernelOffer> offerOnCopies(cudnnHandle_t handle,
                                            const Problem& problem,
                                            std::optional<Kernel> own,
-                                           const OfferBounds& bounds) const override {
-    return engineOnCopies({handle}, problem, own, bounds);
+                                           const OfferBounds& bounds,
+                                           const AskKernel& ask) const override {
+    return engineOnCopies({handle}, problem, own, bounds, ask);
   }
 
   bool copiesTensors(const Problem& problem,
@@ -126,6 +127,9 @@ class EngineSource final : public KernelSource {
            engineConfigurationOf(kernel.id).readsCallersTensors();
   }
 
+  std::size_t copiedBytes(const Problem& problem, Kernel kernel) const override {
+    return EnginePart(problem, engineConfigurationOf(kernel.id)).ownBytes;
+  }
   std::size_t outputCopyBytes(const Problem& problem, Kernel kernel) const override {
     return ucudnn::outputCopyBytes(problem, engineConfigurationOf(kernel.id));
   }

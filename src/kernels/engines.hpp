@@ -32,7 +32,8 @@ std::optional<KernelOffer> firstEngine(const EngineDevice& device,
 std::optional<KernelOffer> engineOnCopies(const EngineDevice& device,
                                           const Problem& problem,
                                           std::optional<Kernel> own,
-                                          const OfferBounds& bounds);
+                                          const OfferBounds& bounds,
+                                          const AskKernel& ask);
 /// KernelSource::firstOffers on a device.
 std::vector<KernelOffer> firstEngines(const EngineDevice& device,
                                       const Problem& problem,

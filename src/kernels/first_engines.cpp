@@ -126,25 +126,17 @@ bool areOfWhole(const Problem& problem, const EnginePart& copied) {
   return copied.problem.strides == problem.strides;
 }
 
-/// The configured engine on the part's tensors. Empty: it does not run.
-std::optional<KernelOffer> offerBy(const Asking& asking,
-                                   const EnginePart& part,
-                                   EngineConfiguration value) {
-  const auto graphs = makeGraphs(asking.device, part, asking.calls);
-  ConfiguredEngine engine(asking.device, graphs, std::move(value));
-  return offerOf(asking.problem, engine, asking.calls, asking.failures);
-}
-
 /// Whether the engine copies our copies: on the caller's tensors it needs less workspace.
 bool copiesAgain(const Asking& asking,
                  Kernel own,
                  const EnginePart& copied,
-                 std::size_t workspaceBytes) {
+                 std::size_t workspaceBytes,
+                 const AskKernel& ask) {
   if (workspaceBytes < copied.ownBytes + copied.problem.xBytes() + copied.problem.yBytes())
     return false;
   if (!areOfWhole(asking.problem, copied)) return true;
   // Partial sums and transforms may need as much, in small batches.
-  const auto offer = offerBy(asking, EnginePart(asking.problem, {}), engineConfigurationOf(own.id));
+  const auto offer = ask(own, asking.failures);
   return offer && isMoreByACopy(workspaceBytes, offer->workspaceBytes);
 }
 
@@ -157,7 +149,8 @@ bool copiesAgain(const Asking& asking,
 /// program's first pass. Throws Error.
 std::optional<KernelOffer> onChannelsLast(const Asking& asking,
                                           Kernel own,
-                                          const OfferBounds& bounds) {
+                                          const OfferBounds& bounds,
+                                          const AskKernel& ask) {
   EngineConfiguration last;
   last.blocks = 1;
   const Problem& problem = asking.problem;
@@ -170,10 +163,10 @@ std::optional<KernelOffer> onChannelsLast(const Asking& asking,
   if (isWhole || !isGradient) {
     EngineConfiguration value = engineConfigurationOf(own.id);
     value.blocks = 1;
-    const auto offer = offerBy(asking, part, std::move(value));
+    const auto offer = ask({idOf(value), problem.mathType, kEngines}, asking.failures);
     if (!offer && isWhole)
       throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the engine does not run channels last");
-    const bool mayRun = offer && !copiesAgain(asking, own, part, offer->workspaceBytes);
+    const bool mayRun = offer && !copiesAgain(asking, own, part, offer->workspaceBytes, ask);
     if (mayRun && isWhole) return bounds.admit(*offer) ? offer : std::nullopt;
     // To compile it for the other problem would take longer than to ask for another.
     if (mayRun && !offer->compiled && bounds.admit(*offer)) return offer;
@@ -285,7 +278,8 @@ std::optional<KernelOffer> firstEngine(const EngineDevice& device,
 std::optional<KernelOffer> engineOnCopies(const EngineDevice& device,
                                           const Problem& problem,
                                           std::optional<Kernel> own,
-                                          const OfferBounds& bounds) {
+                                          const OfferBounds& bounds,
+                                          const AskKernel& ask) {
   if (!hasEngines(problem) || problem.isLarge()) return std::nullopt;
   int failures = 0;
   std::optional<KernelOffer> found;
@@ -294,7 +288,7 @@ std::optional<KernelOffer> engineOnCopies(const EngineDevice& device,
   if (blocks.empty() && (!own || !mayCopyLast(problem)))
     throw Error(CUDNN_STATUS_NOT_SUPPORTED, "copies gain nothing");
   try {
-    found = blocks.empty() ? onChannelsLast(asking, *own, bounds)
+    found = blocks.empty() ? onChannelsLast(asking, *own, bounds, ask)
                            : firstWithin(asking, std::move(blocks), bounds, nullptr);
   } catch (const Error& error) {
     if (failures == 0) throw;

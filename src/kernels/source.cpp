@@ -132,17 +132,12 @@ std::optional<KernelOffer> offeredFirst(cudnnHandle_t handle,
   });
 }
 
-std::optional<KernelOffer> offeredOnCopies(cudnnHandle_t handle,
-                                           const Problem& problem,
-                                           std::optional<Kernel> own,
-                                           const OfferBounds& bounds) {
-  return firstOffer([&](const KernelSource& source) {
-    return source.offerOnCopies(handle, problem, own, bounds);
-  });
-}
-
 bool copiesTensors(const Problem& problem, Kernel kernel, std::size_t workspaceBytes) {
   return sourceOf(kernel).copiesTensors(problem, kernel, workspaceBytes);
+}
+
+std::size_t copiedBytes(const Problem& problem, Kernel kernel) {
+  return sourceOf(kernel).copiedBytes(problem, kernel);
 }
 
 std::size_t outputCopyBytes(const Problem& problem, Kernel kernel) {
@@ -242,6 +237,17 @@ std::shared_ptr<const BuiltKernel> PreparedKernels::build(int batch, Kernel kern
   if (!built)
     built = calls == Calls::kAll ? place.prepared->build() : place.prepared->buildToOverwrite();
   return built;
+}
+
+std::optional<KernelOffer> PreparedKernels::offerOnCopies(int batch,
+                                                          std::optional<Kernel> own,
+                                                          const OfferBounds& bounds) {
+  const auto ask = [&](Kernel kernel, int* failures) {
+    return offer(batch, kernel, bounds.calls, failures);
+  };
+  return firstOffer([&](const KernelSource& source) {
+    return source.offerOnCopies(handle_, problem_.withBatch(batch), own, bounds, ask);
+  });
 }
 
 const std::vector<KernelOffer>& PreparedKernels::ranked() {

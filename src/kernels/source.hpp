@@ -2,6 +2,7 @@
 // other module knows which sources there are.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,6 +37,9 @@ class PreparedKernel {
   virtual std::optional<KernelOffer> offerToOverwrite(int* failures) { return offer(failures); }
   virtual std::shared_ptr<const BuiltKernel> buildToOverwrite() { return build(); }
 };
+
+/// Asks what one kernel of a known problem needs, as PreparedKernel::offer does.
+using AskKernel = std::function<std::optional<KernelOffer>(Kernel, int* failures)>;
 
 /// Kernels of one kind. Thread-safe: no call changes its state. A source need not know its own
 /// place: the functions below fill it into what the source returns.
@@ -78,18 +82,23 @@ class KernelSource {
   }
   /// As offerInBands, of the kernels that run on our copies of the tensors, if these gain:
   /// blocks of pixels that have few channels, and copies in place of those that the client's own
-  /// kernel makes. `own`: that kernel, if copiesTensors. Empty: a smaller batch may have one.
-  /// Throws Error: no batch has one (isRefusal), or that can't be found out now.
+  /// kernel makes. `own`: that kernel, if copiesTensors. `ask`: asks about a kernel of the problem,
+  /// which is kept for the next question. Empty: a smaller batch may have one. Throws Error: no
+  /// batch has one (isRefusal), or that can't be found out now.
   virtual std::optional<KernelOffer> offerOnCopies(cudnnHandle_t,
                                                    const Problem&,
                                                    std::optional<Kernel> /*own*/,
-                                                   const OfferBounds&) const {
+                                                   const OfferBounds&,
+                                                   const AskKernel& /*ask*/) const {
     return std::nullopt;
   }
   /// Whether the kernel, which needs so much workspace for the problem, copies x and y.
   virtual bool copiesTensors(const Problem&, Kernel, std::size_t /*workspaceBytes*/) const {
     return false;
   }
+  /// Bytes of the kernel's workspace for what we copy, whatever cuDNN needs. Throws Error: it can't
+  /// run the problem.
+  virtual std::size_t copiedBytes(const Problem&, Kernel) const { return 0; }
   /// Bytes of the kernel's workspace that hold a copy of its output, which may lie anywhere
   /// (ConvolutionPointers::outputCopy). Throws Error.
   virtual std::size_t outputCopyBytes(const Problem&, Kernel) const { return 0; }
@@ -156,11 +165,8 @@ std::optional<KernelOffer> offeredFirst(cudnnHandle_t handle,
                                         const OfferBounds& bounds,
                                         bool orNext,
                                         int* failures = nullptr);
-std::optional<KernelOffer> offeredOnCopies(cudnnHandle_t handle,
-                                           const Problem& problem,
-                                           std::optional<Kernel> own,
-                                           const OfferBounds& bounds);
 bool copiesTensors(const Problem& problem, Kernel kernel, std::size_t workspaceBytes);
+std::size_t copiedBytes(const Problem& problem, Kernel kernel);
 std::size_t outputCopyBytes(const Problem& problem, Kernel kernel);
 std::vector<KernelOffer> firstOffers(cudnnHandle_t handle,
                                      const Problem& problem,
@@ -200,6 +206,10 @@ class PreparedKernels {
   /// As offeredKernel and buildKernel. Both throw Error.
   std::optional<KernelOffer> offer(int batch, Kernel kernel, Calls calls, int* failures);
   std::shared_ptr<const BuiltKernel> build(int batch, Kernel kernel, Calls calls);
+  /// KernelSource::offerOnCopies. Throws Error.
+  std::optional<KernelOffer> offerOnCopies(int batch,
+                                           std::optional<Kernel> own,
+                                           const OfferBounds& bounds);
   /// rankedAlgorithms at the problem's own batch size. Throws Error.
   const std::vector<KernelOffer>& ranked();
 

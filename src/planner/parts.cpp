@@ -55,9 +55,19 @@ std::size_t countOfSizes(const std::vector<int>& sizes) {
   return std::set<int>(sizes.begin(), sizes.end()).size();
 }
 
-/// The offer's workspace without what is in the output.
-std::size_t callersBytes(const KernelOffer& offer, std::size_t elsewhere) noexcept {
-  return offer.workspaceBytes - std::min(offer.workspaceBytes, elsewhere);
+/// What is left of a workspace without what is in the output.
+std::size_t callersBytes(std::size_t workspaceBytes, std::size_t elsewhere) noexcept {
+  return workspaceBytes - std::min(workspaceBytes, elsewhere);
+}
+
+/// Such bytes of a kernel; 0 if it can't run the problem. Throws Error.
+std::size_t bytesOf(std::size_t (*bytes)(const Problem&, Kernel),
+                    const Problem& problem,
+                    Kernel kernel) try {
+  return bytes(problem, kernel);
+} catch (const Error& error) {
+  if (!isRefusal(error.status())) throw;
+  return 0;
 }
 
 }  // namespace
@@ -75,19 +85,19 @@ int Parts::largest() const noexcept {
 }
 
 std::optional<KernelOffer> Parts::offer(int batch, std::size_t elsewhere) {
+  leastBytes_ = bytesOf(copiedBytes, request_.problem.withBatch(batch), kernel_);
+  if (callersBytes(leastBytes_, elsewhere) > request_.limitBytes) return std::nullopt;
+  ++asked_;
   auto found = prepared_.offer(batch, kernel_, request_.callsAt(batch), &failures_);
   leastBytes_ = found ? found->workspaceBytes : 0;
-  if (!found || callersBytes(*found, elsewhere) > request_.limitBytes ||
+  if (!found || callersBytes(leastBytes_, elsewhere) > request_.limitBytes ||
       (request_.deterministic && !found->deterministic))
     return std::nullopt;
   return found;
 }
 
-std::size_t Parts::outputCopyBytes(int batch) const try {
-  return ucudnn::outputCopyBytes(request_.problem.withBatch(batch), kernel_);
-} catch (const Error& error) {
-  if (!isRefusal(error.status())) throw;
-  return 0;
+std::size_t Parts::outputCopyBytes(int batch) const {
+  return bytesOf(ucudnn::outputCopyBytes, request_.problem.withBatch(batch), kernel_);
 }
 
 bool Parts::add(int batch, int count, std::size_t elsewhere) {
@@ -97,7 +107,7 @@ bool Parts::add(int batch, int count, std::size_t elsewhere) {
   configuration_.microBatches.push_back({batch, 0, count, false});
   elsewhere_.push_back(elsewhere);
   configuration_.workspaceBytes =
-      std::max(configuration_.workspaceBytes, callersBytes(*found, elsewhere));
+      std::max(configuration_.workspaceBytes, callersBytes(found->workspaceBytes, elsewhere));
   measurements_[batch].kernels.push_back({*found, {}});
   left_ -= batch * count;
   return true;
@@ -145,25 +155,30 @@ std::vector<int> Parts::sizesWithCopiesBehind(int fitting, std::size_t bytes, in
       most -= unit;  // it is rounded up
     return most;
   };
+  const auto endingWith = [&](int last) -> std::vector<int> {
+    if (last == 0) return {};
+    int next = std::min(miniBatch - last, mostBefore(last));
+    int left = miniBatch - last - next;
+    if (left > 0 && left < next) {
+      next -= (next - left) / unit / 2 * unit;
+      left = miniBatch - last - next;
+    }
+    const int most = mostBefore(last + next);
+    if (next == 0 || most == 0) return {};
+    const int parts = (left + most - 1) / most;
+    if (parts + 2 >= count) return {};
+    std::vector<int> sizes(static_cast<std::size_t>(parts));
+    for (int i = 0; i < parts; ++i)
+      sizes[static_cast<std::size_t>(i)] = aboutEqual(left, parts, i, unit);
+    sizes.insert(sizes.end(), {next, last});
+    return haveRoomBehind(sizes) ? sizes : std::vector<int>();
+  };
   const int known = fitting - fitting % unit;
   int last = std::max(known, samplesOf(request_.limitBytes, bytes));
-  if (last > known && (request_.problem.withBatch(last).isLarge() || !offer(last))) last = known;
-  if (last == 0) return {};
-  int next = std::min(miniBatch - last, mostBefore(last));
-  int left = miniBatch - last - next;
-  if (left > 0 && left < next) {
-    next -= (next - left) / unit / 2 * unit;
-    left = miniBatch - last - next;
-  }
-  const int most = mostBefore(last + next);
-  if (next == 0 || most == 0) return {};
-  const int parts = (left + most - 1) / most;
-  if (parts + 2 >= count) return {};
-  std::vector<int> sizes(static_cast<std::size_t>(parts));
-  for (int i = 0; i < parts; ++i)
-    sizes[static_cast<std::size_t>(i)] = aboutEqual(left, parts, i, unit);
-  sizes.insert(sizes.end(), {next, last});
-  return haveRoomBehind(sizes) ? sizes : std::vector<int>();
+  if (request_.problem.withBatch(last).isLarge()) last = known;
+  std::vector<int> sizes = endingWith(last);
+  if (last > known && !sizes.empty() && !offer(last)) sizes = endingWith(known);
+  return sizes;
 }
 
 /// Whether behind each but the last is room for the copy of its output, and none is large. Throws
@@ -234,7 +249,8 @@ bool Parts::addAboutEqual(int count, int unit) {
 
 bool Parts::divide(int count) {
   const int miniBatch = request_.problem.batch();
-  int asked = 0, step = 1, last = miniBatch, size = 0;
+  const int askedBefore = asked_;
+  int step = 1, last = miniBatch, size = 0;
   count = std::max(2, count);
   while (true) {
     count = std::min(count, miniBatch);
@@ -253,7 +269,7 @@ bool Parts::divide(int count) {
         const double bytes = static_cast<double>(leastBytes_) * count;
         count = std::max(count, partsWithin(request_, bytes) - 1);
       }
-      if (++asked >= kAskedOneByOne) step *= 2;
+      if (asked_ - askedBefore >= kAskedOneByOne) step *= 2;
     }
     count += std::min(step, miniBatch);
   }

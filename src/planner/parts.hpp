@@ -48,7 +48,8 @@ class Parts {
 
  private:
   /// How the kernel runs a part of so many samples. `elsewhere`: bytes of its workspace that lie in
-  /// the output. Empty: the others are not within the limit. Throws Error.
+  /// the output. Empty: the others are not within the limit. cuDNN isn't asked where our copies
+  /// alone are not. Throws Error.
   std::optional<KernelOffer> offer(int batch, std::size_t elsewhere = 0);
   /// Bytes of such a part's workspace for the copy of its output; 0: there is none. Throws Error.
   std::size_t outputCopyBytes(int batch) const;
@@ -70,7 +71,9 @@ class Parts {
   KernelChecks& checks_;
   int left_;
   int failures_ = 0;
-  std::size_t leastBytes_ = 0;  ///< of the part that was asked about last; 0: cuDNN can't run it
+  int asked_ = 0;  ///< how often cuDNN was
+  /// The least workspace of the part that was asked about last; 0: cuDNN can't run it.
+  std::size_t leastBytes_ = 0;
   Configuration configuration_;
   std::vector<std::size_t> elsewhere_;  ///< of each group of parts
   Measurements measurements_;

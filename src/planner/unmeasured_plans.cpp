@@ -124,7 +124,8 @@ std::shared_ptr<const Plan> inLargerParts(const PlanRequest& request,
 
 /// The kernel of the largest part of the batch that has one on our copies within the limit, and
 /// that part's samples. Few sizes are asked about: each costs about a millisecond. Throws Error.
-std::optional<std::pair<KernelOffer, int>> offerOnCopies(const PlanRequest& request) {
+std::optional<std::pair<KernelOffer, int>> offerOnCopies(const PlanRequest& request,
+                                                         PreparedKernels& prepared) {
   std::optional<Kernel> own = request.own->kernel;
   if (request.problem.isLarge() ||
       !copiesTensors(request.problem, *own, request.own->workspaceBytes))
@@ -134,8 +135,7 @@ std::optional<std::pair<KernelOffer, int>> offerOnCopies(const PlanRequest& requ
       request.problem, mayDivide ? BatchSizePolicy::kPowerOfTwo : BatchSizePolicy::kUndivided);
   try {
     for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
-      const Problem part = request.problem.withBatch(*size);
-      if (const auto offer = offeredOnCopies(request.handle, part, own, boundsAt(request, *size)))
+      if (const auto offer = prepared.offerOnCopies(*size, own, boundsAt(request, *size)))
         return std::make_pair(*offer, *size);
     }
   } catch (const Error& error) {
@@ -149,7 +149,7 @@ std::optional<std::pair<KernelOffer, int>> offerOnCopies(const PlanRequest& requ
 std::shared_ptr<const Plan> onCopies(const PlanRequest& request,
                                      PreparedKernels& prepared,
                                      KernelChecks& checks) {
-  const auto found = offerOnCopies(request);
+  const auto found = offerOnCopies(request, prepared);
   if (!found) return nullptr;
   const int miniBatch = request.problem.batch(), size = found->second;
   Parts parts(request, found->first.kernel, prepared, checks);

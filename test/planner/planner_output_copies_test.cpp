@@ -189,6 +189,34 @@ TEST_F(PlannerOutputCopiesTest, KinOfOnePlanAreCheckedOnce) {
   }
 }
 
+/// A new shape waits for each question. The first kernel is found on a power of two of samples, and
+/// not asked for again; sizes whose copies alone are beyond the limit aren't asked about.
+TEST_F(PlannerOutputCopiesTest, CudnnIsAskedAboutFewSizesThatDoNotRun) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  settings_.checkKernels = false;
+  const auto finalized = [] { return callCount("cudnnBackendFinalize"); };
+  const Problem problem = smallProblem(Operation::kForward);
+  int powers = 0;
+  for (const std::size_t hundredths : {28, 32, 36, 48, 52}) {
+    Planner planner;
+    const PlanRequest wanted = lacking(planner, problem, hundredths);
+    auto before = finalized();
+    const auto plan = call(planner, wanted).plan;
+    ASSERT_TRUE(plan);
+    const auto all = finalized() - before;
+
+    PreparedKernels prepared(handle_.get(), problem);
+    before = finalized();
+    for (const Plan::Step& step : plan->steps)
+      prepared.build(step.batch, step.kernel, Calls::kOverwriting);
+    const auto ofSizes = finalized() - before;
+    const bool isPower = kBatch % plan->steps.front().batch == 0;
+    powers += isPower ? 1 : 0;
+    EXPECT_LE(all, ofSizes * (isPower ? 1 : 2)) << toText(*plan);
+  }
+  EXPECT_EQ(powers, 2);
+}
+
 /// After a look. Else a measured plan would be slower than what ran before it. Times are random,
 /// for the simulator's engines without workspace are faster than all parts.
 TEST_F(PlannerOutputCopiesTest, TheyStayUnlessAMeasuredPlanIsFaster) {
