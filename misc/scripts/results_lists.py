@@ -9,6 +9,7 @@ REVISIONS = {
     "unasked_report_h200": "6f3b1e54",
     "unasked_report_turns_h200": "6f3b1e54",
     "unasked_report_shapes_h200": "6f3b1e54",
+    "unasked_shapes_starts_h200": "6f3b1e54",
     "unasked_alexnet_h200": "8f3a3b1b",
     "unasked_resnet18_h200": "8f3a3b1b",
     "unasked_resnet18_again_h200": "8f3a3b1b",
@@ -297,6 +298,9 @@ IMAGE_WIDTHS = (  # what, file, program, run with us
     ("64 MiB", "unasked_h200", "shapes", "64MiB"),
     ("64 MiB", "unasked_h200", "shapes2", "64MiB"),
     ("64 MiB", "unasked_report_shapes_h200", "shapes", "64MiB"),
+    ("64 MiB", "unasked_shapes_starts_h200", "shapes", "64MiB"),
+    ("64 MiB", "unasked_shapes_starts_h200", "shapes2", "64MiB"),
+    ("64 MiB", "unasked_shapes_starts_h200", "shapes3", "64MiB"),
 )
 
 VOLUMES = (  # channels, file of ours, file of MONAI's

@@ -471,14 +471,19 @@ def first_and_last_pass(file, program, way):
 
 
 def image_widths():
+    def cells_of(both):
+        return (number(both[0]), number(both[1]), ratio(both[1] / both[0])) if both else ("-", "-", "-")
+
     rows = []
     for what, file, program, way in lists.IMAGE_WIDTHS:
-        cells = [cell for a, b in first_and_last_pass(file, program, way) for cell in (number(a), number(b), ratio(b / a))]
-        rows.append([what, *cells, revision(file)])
+        first, last = first_and_last_pass(file, program, way)
+        passes = [first, last if len(runs(file)[f"{program}_plain"]["step_ms"]) == 3000 else None]
+        rows.append([what, *(cell for each in passes for cell in cells_of(each)), revision(file)])
     header = ["300 shapes", "first pass, plain ms", "with us", "time", "tenth pass, plain ms", "with us", "time", "revision"]
     return table(header, rows, "One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, one layer of 64 channels, half, "
                  f"{days([file for _, file, *_ in lists.IMAGE_WIDTHS])}.\n"
-                 "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json --only shapes`")
+                 "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json --only shapes`; without a tenth pass:\n"
+                 "`[ucudnn run --no-database --workspace-limit 64MiB] misc/scripts/programs_pytorch.py shapes 600`")
 
 
 def helps():
