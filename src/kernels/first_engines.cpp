@@ -136,7 +136,10 @@ bool copiesAgain(const Asking& asking,
     return false;
   if (!areOfWhole(asking.problem, copied)) return true;
   // Partial sums and transforms may need as much, in small batches.
+  const int failures = *asking.failures;
   const auto offer = ask(own, asking.failures);
+  if (*asking.failures > failures)
+    throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what the engine needs");
   return offer && isMoreByACopy(workspaceBytes, offer->workspaceBytes);
 }
 

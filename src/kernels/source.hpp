@@ -82,9 +82,9 @@ class KernelSource {
   }
   /// As offerInBands, of the kernels that run on our copies of the tensors, if these gain:
   /// blocks of pixels that have few channels, and copies in place of those that the client's own
-  /// kernel makes. `own`: that kernel, if copiesTensors. `ask`: asks about a kernel of the problem,
-  /// which is kept for the next question. Empty: a smaller batch may have one. Throws Error: no
-  /// batch has one (isRefusal), or that can't be found out now.
+  /// kernel makes. `own`: that kernel, if copiesTensors. `ask` keeps what it makes for the caller's
+  /// next question. Empty: a smaller batch may have one. Throws Error: no batch has one
+  /// (isRefusal), or that can't be found out now.
   virtual std::optional<KernelOffer> offerOnCopies(cudnnHandle_t,
                                                    const Problem&,
                                                    std::optional<Kernel> /*own*/,

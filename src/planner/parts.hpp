@@ -72,7 +72,7 @@ class Parts {
   int left_;
   int failures_ = 0;
   int asked_ = 0;  ///< how often cuDNN was
-  /// The least workspace of the part that was asked about last; 0: cuDNN can't run it.
+  /// The workspace of the last `offer`, or what our copies take of it; 0: cuDNN can't run it.
   std::size_t leastBytes_ = 0;
   Configuration configuration_;
   std::vector<std::size_t> elsewhere_;  ///< of each group of parts

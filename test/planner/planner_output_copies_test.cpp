@@ -217,6 +217,27 @@ TEST_F(PlannerOutputCopiesTest, CudnnIsAskedAboutFewSizesThatDoNotRun) {
   EXPECT_EQ(powers, 2);
 }
 
+/// Sizes that aren't asked about tell less of the next one to try. More parts than the known ones
+/// would be too short to run.
+TEST_F(PlannerOutputCopiesTest, NoMorePartsThanAKnownSizeMakes) {
+  UCUDNN_SKIP_WITHOUT_BLOCK_COPIES();
+  Problem problem = problemOf(Operation::kForward);
+  problem.xType = problem.wType = problem.yType = CUDNN_DATA_HALF;
+  problem.xSizes = {kBatch, 3, 112, 112, 0};
+  problem.xStrides = {3 * 112 * 112, 112 * 112, 112, 1, 0};
+  problem.wSizes = {43, 3, 11, 11, 0};
+  problem.ySizes = {kBatch, 43, 28, 28, 0};
+  problem.yStrides = {43 * 784, 784, 28, 1, 0};
+  problem.pads = {5, 5, 0};
+  problem.strides = {4, 4, 1};
+  Planner planner;
+  PlanRequest wanted = lacking(planner, problem, 100);
+  wanted.limitBytes = 2714943;
+  const auto plan = call(planner, wanted).plan;
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->microBatches(), 4) << toText(*plan);
+}
+
 /// After a look. Else a measured plan would be slower than what ran before it. Times are random,
 /// for the simulator's engines without workspace are faster than all parts.
 TEST_F(PlannerOutputCopiesTest, TheyStayUnlessAMeasuredPlanIsFaster) {
