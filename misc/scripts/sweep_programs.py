@@ -6,7 +6,8 @@ usage: misc/scripts/sweep_programs.py LIST.txt OUT.json [--ucudnn COMMAND] [--se
 
 A line is "PROGRAM_MODE | VARIABLE=VALUE... | ARGUMENTS", as in misc/scripts/programs_runs.txt. The variables are those that
 `ucudnn run` sets for its options. With UCUDNN_DISABLE=1 a run is plain: a process without μ-cuDNN; `PROGRAM_plain` is
-what the program's others are compared with, and `PROGRAM_again` shows the noise.
+what the program's others are compared with, and `PROGRAM_again` shows the noise. Runs of another turn are called
+`PROGRAM2_MODE`, and are compared with `PROGRAM2_plain`.
 
   --ucudnn COMMAND  the command `ucudnn`; default: the one in the PATH, else build/bin/ucudnn
   --seconds S       after so many nothing more is begun
@@ -241,18 +242,25 @@ def ratio(value, base):
 COMPARED = {"time": "step_of_median_ms", "first_step": "first_step_ms", "reserved": "reserved_mib"}
 
 
+def turn_and_kind(run):
+    """The name in its parts: hifigan2 and 64MiB of hifigan2_64MiB. Runs of one turn are compared."""
+    turn, _, kind = run["name"][len(run["program"]) :].partition("_")
+    return run["program"] + turn, kind
+
+
 def programs_of(runs):
-    """For each program that ran plain: what that took, and for each other kind of run what it takes of it, or None
-    where it failed."""
+    """For each program that ran plain, in each turn: what that took, and for each other kind of run what it takes of it,
+    or None where it failed."""
     programs = []
     for plain in runs:
-        if plain["name"] != f"{plain['program']}_plain" or "failed" in plain:
+        turn, kind = turn_and_kind(plain)
+        if kind != "plain" or "failed" in plain:
             continue
-        program = {"program": plain["program"], "plain": {field: plain[field] for field in COMPARED.values()}, "runs": {}}
+        program = {"program": turn, "plain": {field: plain[field] for field in COMPARED.values()}, "runs": {}}
         for run in runs:
-            if run["program"] != plain["program"] or run is plain:
+            of, kind = turn_and_kind(run)
+            if of != turn or run is plain:
                 continue
-            kind = run["name"][len(plain["program"]) + 1 :]
             program["runs"][kind] = None
             if "failed" not in run:
                 ratios = {name: run[field] / plain[field] if plain[field] else None for name, field in COMPARED.items()}
@@ -304,7 +312,8 @@ def print_table(runs):
             print(f"{each['name']} failed: {each['failed']}")
     rows = []
     for run in done:
-        plain = [each for each in done if each["name"] in (f"{run['program']}_plain", f"{run['program']}_again")]
+        turn = turn_and_kind(run)[0]
+        plain = [each for each in done if turn_and_kind(each) in ((turn, "plain"), (turn, "again"))]
         if not plain or run is plain[0]:
             continue
         median, decile = statistics([each for each in plain if each is not run])
