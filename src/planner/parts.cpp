@@ -264,9 +264,9 @@ bool Parts::divide(int count) {
       if (estimatedMs(part) < kShortestPartMs && count > kFew) return false;
       if (offer(size)) break;
       // The workspace of most kernels grows with the batch, from what the filter alone takes. The
-      // farther the size is from one that fits, the wider the steps. `count` parts of a size may
-      // hold more than the batch, which widens them. On our copies a kernel is asked about few
-      // sizes, so these steps don't pass over one that fits.
+      // farther the size is from one that fits, the wider the steps. So many parts of a size may
+      // hold more than the batch, which makes the steps wider still. A kernel on our copies is
+      // asked about few sizes: such steps would pass over one that fits.
       if (leastBytes_ > 0) {
         const bool areCopied = bytesOf(copiedBytes, part, kernel_) > 0;
         const double times = areCopied ? static_cast<double>(miniBatch) / size : count;
