@@ -280,6 +280,10 @@ def times_measured(pairs):
     return [[sum(ours[:count]) / sum(plain[:count]) for count in (100, None)] for plain, ours in pairs_measured(pairs)]
 
 
+def median_and_most(times):
+    return ", ".join(map(ratio, (statistics.median(times), max(times)) if len(times) > 1 else times))
+
+
 def measuring():
     rows, all_files = [], set()
     for what, *pairs in lists.MEASURING:
@@ -288,11 +292,9 @@ def measuring():
         steps = list(pairs_measured(pairs))
         early, whole = zip(*times_measured(pairs))
         beyond = max(ours[i] - plain[i] for plain, ours in steps for i in range(1, len(plain)))
-        counts = sorted({len(plain) for plain, _ in steps})
-        row = [what, str(len(pairs)), " to ".join(map(str, counts[:1] + counts[1:][-1:])),
-               *(", ".join(map(ratio, [statistics.median(times)] + [max(times)] * (len(times) > 1)))
-                 for times in (early, whole)),
-               number(beyond), gpu_of(files[0]), revision(files[0])]
+        counts = [len(plain) for plain, _ in steps]
+        row = [what, str(len(pairs)), " to ".join(map(str, sorted({min(counts), max(counts)}))), median_and_most(early),
+               median_and_most(whole), number(beyond), gpu_of(files[0]), revision(files[0])]
         rows.append((statistics.median(whole), row))
     rows.sort(key=lambda each: -each[0])
     header = ["program", "pairs", "steps", "to the 100th", "of all", "a step beyond plain's, at most, ms", "GPU", "newest revision"]
